@@ -34,6 +34,8 @@ pub struct Hint {
     /// What its body is checked by (`integrity` of the element or of the import map), so that it must arrive exactly as
     /// the origin sent it.
     pub integrity: Option<Box<str>>,
+    /// `charset` of the element, for a script or stylesheet whose response names none.
+    pub charset: Option<Box<str>>,
     /// An image whose element has candidates to choose from (`srcset`, `<picture>`), whichever was chosen: to the
     /// browser a request of initiator `imageset` (HTML, "update the image data"), which Mixed Content §4.1 sets apart.
     pub image_set: bool,
@@ -63,6 +65,7 @@ impl Hint {
             below_fold: false,
             nonce: None,
             integrity: None,
+            charset: None,
             image_set: false,
             format: None,
             order: 0,
@@ -231,6 +234,14 @@ pub enum Source {
 
 /// How long the page can do without a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+impl Source {
+    /// Whether a script that is named so is a module, and its text UTF-8 whatever anyone says.
+    pub(crate) fn is_module(self) -> bool {
+        use Source::{DynamicImport, ModulePreload, ModuleScript, StaticImport};
+        matches!(self, ModuleScript | ModulePreload | StaticImport | DynamicImport)
+    }
+}
+
 pub enum Timing {
     /// Holds up parsing or rendering where it stands.
     Blocking,

@@ -180,6 +180,9 @@ impl Page {
             Opens::Style { applies: true } => {
                 self.open(Inline::Style, attributes, |page, _| {
                     Inside::Style(page.sheets.style(true, placed.scope, &page.tree, &page.context))
+            Opens::Written(text, charset) => {
+                self.sheets.written(&text, charset, placed.scope, &self.tree, &mut self.context);
+            }
                 });
             }
             Opens::Framed => framed::read(&mention, &mut self.context),
@@ -187,9 +190,9 @@ impl Page {
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
         if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {
-            let Context { policies, base, encoding, .. } = &self.context;
+            let Context { policies, base, charset, .. } = &self.context;
             if policies.allow_inline(Inline::StyleAttribute, None, style) {
-                self.sheets.styles.inline(node, style, base, encoding);
+                self.sheets.styles.inline(node, style, base, *charset);
             }
         }
         self.restyle();

@@ -4,7 +4,9 @@ use super::attributes::{Attributes, NoAttributes};
 use super::icons::{self, IconLink};
 use super::{Markup, Mention, Opens, SheetLink, check_module, hint, media_holds};
 use crate::context::Context;
-use crate::hint::{Destination, Mode, Source, Timing};
+use crate::data_url::DataUrl;
+use crate::decode::Charset;
+use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::choose;
 use crate::types;
 
@@ -29,6 +31,9 @@ impl Markup {
         let alternate = named("alternate");
         if named("stylesheet") && !attributes.has("disabled") {
             sheet = stylesheet(mention, alternate, source(Source::Stylesheet), context);
+            if let Some((text, charset)) = written(mention, alternate, context) {
+                return Opens::Written(text, charset);
+            }
         }
         if named("preload") {
             sheet = preload(mention, source(Source::Preload), context).or(sheet);
@@ -121,6 +126,27 @@ fn stylesheet<A: Attributes + ?Sized>(
 }
 
 fn preload<A: Attributes + ?Sized>(
+/// A stylesheet in a `data:` URL that holds for the screen: its text and what encoding that is in.
+fn written<A: Attributes + ?Sized>(
+    mention: &Mention<'_, A>,
+    alternate: bool,
+    context: &Context,
+) -> Option<(String, Charset)> {
+    let attributes = mention.attributes;
+    let data = DataUrl::parse(attributes.value("href")?).filter(|data| data.kind == "text/css")?;
+    let nonce = attributes.value("nonce").map(Into::into);
+    let hint =
+        Hint { nonce, ..Hint::new(data_base()?, Destination::Style, Mode::NoCors, Source::Stylesheet) };
+    let applies = !alternate && media_holds(attributes, context);
+    let allowed = context.policies.allow(&hint, &hint.url, false, &context.document);
+    (applies && allowed).then(|| data.style(context.charset))
+}
+
+/// What a `data:` URL is as a base: nothing relative can be resolved against any.
+pub(crate) fn data_base() -> Option<Url> {
+    Url::parse("data:,").ok()
+}
+
     mention: &Mention<'_, A>,
     source: Source,
     context: &mut Context,

@@ -13,7 +13,7 @@ mod plugins;
 pub(crate) mod srcset;
 
 use crate::context::Context;
-use crate::decode::charset_of;
+use crate::decode::{Charset, charset_of};
 use crate::hint::{Destination, Hint, Mode, Policy, PolicyKind, ReferrerPolicy, Source, Timing};
 use crate::html::Placed;
 use crate::media;
@@ -24,6 +24,8 @@ use attributes::Attributes;
 use icons::IconLink;
 pub(crate) use images::{svg, svg_references};
 use url::Url;
+pub(crate) use late::is_late;
+pub(crate) use links::data_base;
 
 /// Content security policies kept of one document.
 const MAX_POLICIES: usize = 32;
@@ -64,6 +66,8 @@ pub(crate) enum Opens {
     /// A script in the element's text.
     Script(ScriptKind),
     /// The document's encoding, by `<meta>`.
+    /// A stylesheet of the page that holds for the screen, in a `data:` URL, and the encoding of its text.
+    Written(String, Charset),
     Charset(String),
     /// A document of its own in the `srcdoc` attribute, loaded as part of the page.
     Framed,
@@ -220,6 +224,7 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Contex
             Some(language) => format!("text/{language}"),
             None => String::new(),
         },
+    hint.charset = attributes.value("charset").map(Into::into);
     };
     let kind = match word.as_str() {
         "module" => ScriptKind::Module,

@@ -40,13 +40,13 @@ mod variables;
 mod tests;
 
 use crate::address::resolve_in;
+use crate::decode::Charset;
 use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
 use crate::tree::{NodeId, Scope, Tree};
 use block::Outline;
 use cascade::{Cascade, Origin};
 use cut::{Cutter, Item, items};
-use encoding_rs::Encoding;
 use sheet::{Import, Reader};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ pub(crate) enum Owner {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around {
     /// Of the document or sheet that names it.
-    pub(crate) encoding: &'static Encoding,
+    pub(crate) charset: Charset,
     /// Whose elements it styles.
     pub(crate) scope: Scope,
 }
@@ -177,7 +177,7 @@ impl Styles {
         &mut self,
         key: Vec<u32>,
         owner: Owner,
-        Around { encoding, scope }: Around,
+        Around { charset, scope }: Around,
         blocking: bool,
         layer: Option<Arc<str>>,
     ) -> SheetId {
@@ -194,7 +194,7 @@ impl Styles {
         self.awaited += usize::from(blocking && readable);
         self.sheets.push(Open {
             key,
-            origin: Arc::new(Origin { base, encoding, initiator, source: Source::Rule }),
+            origin: Arc::new(Origin { base, charset, initiator, source: Source::Rule }),
             scope,
             blocking,
             imports: 0,
@@ -224,16 +224,16 @@ impl Styles {
     }
 
     /// The text of sheet `id` is in this encoding, as far as it is known. Before each [`feed`](Styles::feed).
-    pub(crate) fn encoded(&mut self, id: SheetId, encoding: &'static Encoding) {
+    pub(crate) fn encoded(&mut self, id: SheetId, charset: Charset) {
         let sheet = &mut self.sheets[id.0 as usize];
-        if sheet.origin.encoding != encoding {
-            sheet.origin = Arc::new(Origin { encoding, ..Origin::clone(&sheet.origin) });
+        if sheet.origin.charset != charset {
+            sheet.origin = Arc::new(Origin { charset, ..Origin::clone(&sheet.origin) });
         }
     }
 
     /// The encoding of sheet `id`; before its text came, that of the sheet or document around it.
-    pub(crate) fn encoding(&self, id: SheetId) -> &'static Encoding {
-        self.sheets[id.0 as usize].origin.encoding
+    pub(crate) fn charset(&self, id: SheetId) -> Charset {
+        self.sheets[id.0 as usize].origin.charset
     }
 
     /// Takes the next piece of a sheet's text. Imports that it completes are found at once.
@@ -259,8 +259,8 @@ impl Styles {
 
     fn import(&mut self, parent: SheetId, import: Import) {
         let sheet = &mut self.sheets[parent.0 as usize];
-        let around = Around { encoding: sheet.origin.encoding, scope: sheet.scope };
-        let Some(url) = resolve_in(around.encoding, &import.url, &sheet.origin.base, self.options.max_url)
+        let around = Around { charset: sheet.origin.charset, scope: sheet.scope };
+        let Some(url) = resolve_in(around.charset, &import.url, &sheet.origin.base, self.options.max_url)
         else {
             return;
         };
@@ -327,7 +327,7 @@ impl Styles {
 
     /// Element `node` has a `style` attribute, whose document has this base and encoding. Before the element is styled: at
     /// once after it was pushed.
-    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url, encoding: &'static Encoding) {
+    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url, charset: Charset) {
         if text.len() > MAX_INLINE {
             return;
         }
@@ -338,7 +338,7 @@ impl Styles {
             }
         }
         if outline.tells {
-            self.cascade.attach(node, (&kept, &outline), (base, encoding), &self.options);
+            self.cascade.attach(node, (&kept, &outline), (base, charset), &self.options);
         }
     }
 
@@ -445,8 +445,7 @@ impl Styles {
         }
         // A fragment alone names a part of the page itself.
         let fetched = !text.trim_start().starts_with('#');
-        let url =
-            resolve_in(origin.encoding, text, &origin.base, self.options.max_url).filter(|_| fetched)?;
+        let url = resolve_in(origin.charset, text, &origin.base, self.options.max_url).filter(|_| fetched)?;
         self.found.push(Found {
             url,
             destination,
