@@ -188,6 +188,8 @@ pub enum Source {
     Image,
     /// `<picture>`.
     Picture,
+    /// `data-src` or `data-srcset` of an `<img>`, which a script loads once it is near.
+    LateImage,
     /// `<input type=image src>`.
     InputImage,
     /// `<video poster>`.

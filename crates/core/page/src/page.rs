@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::framed;
 use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
 use crate::markup::attributes::Attributes;
-use crate::markup::{Markup, Mention, Opens, ScriptKind, is_lazy, svg, svg_references};
+use crate::markup::{Markup, Mention, Opens, ScriptKind, is_late, is_lazy, svg, svg_references};
 use crate::options::Options;
 use crate::policy::{Inline, Judged};
 use crate::scripts::{ScriptReader, Scripts};
@@ -234,7 +234,8 @@ impl Page {
             return self.fold.edge(kind);
         }
         let side = |side| tag.value(side).and_then(pixels);
-        if tag.name == "img" && side("width").or(side("height")).is_none() && is_lazy(tag) {
+        let is_lazy = || is_lazy(tag) || is_late(tag);
+        if tag.name == "img" && side("width").or(side("height")).is_none() && is_lazy() {
             self.fold.unknown_lazy();
         }
         // An SVG without size is most often an icon in the text.

@@ -7,6 +7,7 @@
 pub(crate) mod attributes;
 mod icons;
 mod images;
+mod late;
 pub(crate) mod link_field;
 mod links;
 mod plugins;
@@ -35,6 +36,8 @@ const MAX_POLICIES: usize = 32;
 pub(crate) struct Markup {
     /// The sources of the open `<picture>` in formats that are shown.
     picture: Vec<Offer>,
+    /// Those that a script looks at.
+    late: Vec<Offer>,
     pub(crate) screens: Screens,
     icons: Vec<IconLink<Option<Hint>>>,
     icon_is_given: bool,
@@ -107,15 +110,27 @@ impl Markup {
                     context.set_base(href);
                 }
             }
-            "meta" => return self.meta(mention.attributes, place, context),
-            "script" => return script(mention, context),
-            "style" => return style(mention.attributes, context),
-            "link" => return self.link(mention, None, place.in_head, context),
-            "picture" => self.picture.clear(),
-            "source" if place.in_picture => self.picture_source(mention.attributes, context),
-            "img" | "image" => return self.image(mention, place.in_picture, context),
-            "input" => images::input(mention, context),
-            "video" => images::poster(mention, context),
+            b"meta" => return self.meta(mention.attributes, place, context),
+            b"script" => return script(mention, place.in_head, context),
+            b"style" => return style(mention.attributes, context),
+            b"link" => return self.link(mention, None, place.in_head, context),
+            b"picture" => {
+                self.picture.clear();
+                self.late.clear();
+            }
+            b"source" if place.in_picture => {
+                self.picture_source(mention.attributes, context);
+                self.late_source(mention.attributes, context);
+            }
+            b"img" | b"image" => {
+                let late = self.late_image(mention, place.in_picture, context);
+                return match (self.image(mention, place.in_picture, context), late) {
+                    (Opens::Nothing, Some(late)) => Opens::Lazy(Box::new(late)),
+                    (opens, _) => opens,
+                };
+            }
+            b"input" => images::input(mention, context),
+            b"video" => images::poster(mention, context),
             // HTML, §15.3.3 and §15.3.10: presentational hints.
             "body" | "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" => {
                 let background = mention.attributes.value("background").filter(|text| !text.is_empty());

@@ -209,8 +209,12 @@ impl Builder {
 
     fn remove(&mut self, depth: usize) {
         let open = self.stack.remove(depth);
-        self.named[open.kind.name as usize % NAMED] -= 1;
-        self.templates -= usize::from(open.kind == TEMPLATE);
+        self.closed(open.kind);
+    }
+
+    fn closed(&mut self, kind: Kind) {
+        self.named[kind.name as usize % NAMED] -= 1;
+        self.templates -= usize::from(kind == TEMPLATE);
     }
 
     /// Whether an element of this name may be open.
