@@ -143,6 +143,7 @@ impl Page {
             self.markup.settle_icon(tag.offset, &mut self.context);
         }
         let mention = Mention { attributes, offset: tag.offset, below_fold, far: self.fold.is_far() };
+            self.onload(tag);
         let opens = match placed.namespace {
             Namespace::Html if !kind.is_telling() => Opens::Nothing,
             Namespace::Html => self.markup.element(tag.name, &mention, &placed, &mut self.context),
@@ -200,6 +201,19 @@ impl Page {
 
     /// An element holds inline text, which counts as far as policies let it.
     fn open(
+    /// What the script of a body's attribute names, as far as policies let it count: it runs with the page.
+    fn onload(&mut self, tag: &StartTag<'_>) {
+        let allowed = |text: &&str| {
+            let policies = &self.context.policies;
+            self.context.options.scripting && policies.allow_inline(Inline::ScriptAttribute, None, text)
+        };
+        if let Some(text) = tag.value("onload").filter(allowed) {
+            let mut reader = ScriptReader::inline(false, None, tag.offset, &self.context);
+            reader.feed(text, &mut self.scripts, &mut self.context);
+            reader.end(&mut self.scripts, &mut self.context);
+        }
+    }
+
         &mut self,
         kind: Inline,
         attributes: &StartTag<'_>,

@@ -230,7 +230,7 @@ fn media_holds<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> boo
     attributes.value("media").is_none_or(|query| media::matches(query, &context.options.viewport))
 }
 
-fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) -> Opens {
+fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, in_head: bool, context: &mut Context) -> Opens {
     let attributes = mention.attributes;
     let word = match attributes.keyword("type") {
         Some(word) => word,
@@ -260,7 +260,10 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Contex
         hint.mode = attributes.mode(Mode::Cors);
         check_module(attributes, &mut hint, context);
     }
+    // HTML, "implicitly or explicitly render-blocking".
+    let holds_up = in_head && blocks_rendering(attributes);
     hint.timing = match (attributes.has("async"), module || attributes.has("defer")) {
+        _ if holds_up => Timing::Blocking,
         (true, _) => Timing::Async,
         (false, true) => Timing::Deferred,
         (false, false) => Timing::Blocking,
@@ -274,6 +277,12 @@ fn check_module<A: Attributes + ?Sized>(attributes: &A, hint: &mut Hint, context
     if !attributes.has("integrity") {
         hint.integrity = context.import_map.integrity(&hint.url).map(Into::into);
     }
+}
+
+/// HTML, "blocking attributes".
+fn blocks_rendering<A: Attributes + ?Sized>(attributes: &A) -> bool {
+    let words = attributes.value("blocking").unwrap_or_default();
+    words.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("render"))
 }
 
 fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
