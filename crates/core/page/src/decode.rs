@@ -91,7 +91,7 @@ impl TextDecoder {
     /// Decodes the next bytes, `last` when none follow.
     pub(crate) fn decode(&mut self, bytes: &[u8], last: bool, text: &mut String) {
         if self.seen == 0 && matches!(bytes.first(), Some(0xEF | 0xFE | 0xFF)) {
-            self.settled = true; // a byte order mark, which the decoder sees to
+            (self.said, self.settled) = (true, true); // a byte order mark, which the decoder sees to
         }
         self.seen += bytes.len();
         self.settled |= self.seen > LATEST;

@@ -106,7 +106,8 @@ impl Document {
     /// A reader for the document at `url` (after redirects), whose `Content-Type` names `charset`.
     pub fn new(url: &Url, charset: Option<&str>, options: Options) -> Self {
         let mut tokenizer = Tokenizer::new(options.max_attribute);
-        tokenizer.foreign = options.xml;
+        let xml = options.xml;
+        tokenizer.foreign = xml;
         Document {
             tokenizer,
             page: Page::new(url, options),
@@ -217,10 +218,10 @@ impl Document {
         if self.resources.len() >= self.context().options.max_resources {
             return None;
         }
-        let (decoder, kind) = match hint.destination {
         // HTML, "fetch a classic script", and CSS Syntax 3, "environment encoding".
         let own = hint.charset.as_deref().map_or(Charset::UNSAID, Charset::named);
         let around = own.or(self.context().charset);
+        let (decoder, kind) = match hint.destination {
             // Such files are fetched all the same, since that begins before anyone knows whether they are run (recorded).
             Destination::Script if !self.context().options.scripting => return None,
             Destination::Script => {

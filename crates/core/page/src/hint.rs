@@ -234,8 +234,6 @@ pub enum Source {
     OthersVisits,
 }
 
-/// How long the page can do without a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 impl Source {
     /// Whether a script that is named so is a module, and its text UTF-8 whatever anyone says.
     pub(crate) fn is_module(self) -> bool {
@@ -244,6 +242,8 @@ impl Source {
     }
 }
 
+/// How long the page can do without a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timing {
     /// Holds up parsing or rendering where it stands.
     Blocking,

@@ -3,7 +3,9 @@
 
 use crate::context::Context;
 use crate::framed;
-use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
+use crate::html::{
+    Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text, unescape,
+};
 use crate::markup::attributes::Attributes;
 use crate::markup::{Markup, Mention, Opens, ScriptKind, is_late, is_lazy, svg, svg_references};
 use crate::options::Options;
@@ -141,9 +143,9 @@ impl Page {
         // Not where a body is only implied: pages that leave out tags may name their icon anywhere.
         if tag.name == "body" {
             self.markup.settle_icon(tag.offset, &mut self.context);
+            self.onload(tag);
         }
         let mention = Mention { attributes, offset: tag.offset, below_fold, far: self.fold.is_far() };
-            self.onload(tag);
         let opens = match placed.namespace {
             Namespace::Html if !kind.is_telling() => Opens::Nothing,
             Namespace::Html => self.markup.element(tag.name, &mention, &placed, &mut self.context),
@@ -178,12 +180,12 @@ impl Page {
             Opens::Sheet(link) => {
                 self.sheets.linked(link, placed.scope, &self.tree, &mut self.context);
             }
-            Opens::Style { applies: true } => {
-                self.open(Inline::Style, attributes, |page, _| {
-                    Inside::Style(page.sheets.style(true, placed.scope, &page.tree, &page.context))
             Opens::Written(text, charset) => {
                 self.sheets.written(&text, charset, placed.scope, &self.tree, &mut self.context);
             }
+            Opens::Style { applies: true } => {
+                self.open(Inline::Style, attributes, |page, _| {
+                    Inside::Style(page.sheets.style(true, placed.scope, &page.tree, &page.context))
                 });
             }
             Opens::Framed => framed::read(&mention, &mut self.context),
@@ -199,8 +201,6 @@ impl Page {
         self.restyle();
     }
 
-    /// An element holds inline text, which counts as far as policies let it.
-    fn open(
     /// What the script of a body's attribute names, as far as policies let it count: it runs with the page.
     fn onload(&mut self, tag: &StartTag<'_>) {
         let allowed = |text: &&str| {
@@ -214,6 +214,8 @@ impl Page {
         }
     }
 
+    /// An element holds inline text, which counts as far as policies let it.
+    fn open(
         &mut self,
         kind: Inline,
         attributes: &StartTag<'_>,
@@ -279,6 +281,9 @@ impl Page {
     }
 
     fn end_inside(&mut self) {
+        if let Inside::Text = self.inside {
+            return;
+        }
         match std::mem::replace(&mut self.inside, Inside::Text) {
             Inside::Text => {}
             Inside::Script(mut reader) => reader.end(&mut self.scripts, &mut self.context),
@@ -352,17 +357,7 @@ impl Page {
             return;
         }
         self.fold.text(characters);
-        let text = if references { unescape(text) } else { Cow::Borrowed(text) };
-        self.sheets.styles.text(node, &text);
-    }
-}
-
-/// `text` with its character references decoded; most has none.
-fn unescape(text: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'&', text.as_bytes()).is_some() {
-        htmlize::unescape(text)
-    } else {
-        Cow::Borrowed(text)
+        self.sheets.styles.text(node, text, references);
     }
 }
 

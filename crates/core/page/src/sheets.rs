@@ -238,6 +238,9 @@ impl Sheets {
 
     /// Turns what was found into hints.
     pub(crate) fn give(&mut self, tree: &Tree, context: &mut Context) {
+        if self.lazy.is_empty() && !self.styles.has_found() {
+            return;
+        }
         // A sheet that was read before may name more.
         loop {
             let found = self.styles.take();

@@ -1,9 +1,11 @@
 //! Cuts HTML into tags and text, in pieces of any size (HTML, §13.2.5 "Tokenization"). What an element means for the
 //! text that follows (raw text, foreign content) its caller says between two tokens.
 
+use super::find;
 use super::tag::{Pair, Tag};
 use crate::markup::attributes::Attributes;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A named character reference is no longer than this.
 const LONGEST_ENTITY: usize = 40;
@@ -60,6 +62,11 @@ pub(crate) struct StartTag<'a> {
 }
 
 impl<'a> StartTag<'a> {
+    /// Of a tag without attributes.
+    fn plain(name: &'a str, offset: u64) -> Self {
+        StartTag { name, offset, self_closing: false, text: "", decoded: "", pairs: &[] }
+    }
+
     /// Lower-case names and values with character references decoded; each name once.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let tag = *self;
@@ -75,7 +82,8 @@ impl<'a> StartTag<'a> {
 impl Attributes for StartTag<'_> {
     fn value(&self, name: &str) -> Option<&str> {
         let bytes = self.text.as_bytes();
-        let named = |pair: &&Pair| bytes[pair.name.clone()] == *name.as_bytes();
+        let named =
+            |pair: &&Pair| pair.name.len() == name.len() && bytes[pair.name.clone()] == *name.as_bytes();
         self.pairs.iter().find(named).map(|pair| self.value_of(pair))
     }
 }
@@ -86,6 +94,11 @@ enum Step {
     Text(usize),
     Raw(usize),
     Tag(usize),
+    /// A tag that is nothing but this name.
+    Plain {
+        name: Range<usize>,
+        closing: bool,
+    },
 }
 
 /// See the module. Give text with [`feed`](Tokenizer::feed), then take tokens until there is none.
@@ -178,6 +191,14 @@ impl Tokenizer {
                     return Some(Token::Raw(&self.buffer[start..end]));
                 }
                 Step::Tag(length) => return Some(self.complete(start, length)),
+                Step::Plain { name, closing } => {
+                    (self.start, self.at) = (name.end + 1, name.end + 1);
+                    let (name, offset) = (&self.buffer[name], self.tag_offset);
+                    return Some(match closing {
+                        true => Token::End(name, offset),
+                        false => Token::Start(StartTag::plain(name, offset)),
+                    });
+                }
             }
         }
     }
@@ -188,7 +209,9 @@ impl Tokenizer {
         self.state = State::Data;
         let tag = &mut self.tag;
         self.decoded.clear();
-        if let Some(text) = self.buffer.get_mut(start..start + length) {
+        if (tag.capitals || !tag.pairs.is_empty())
+            && let Some(text) = self.buffer.get_mut(start..start + length)
+        {
             // All places lie between ASCII characters.
             if tag.capitals {
                 text[tag.name.clone()].make_ascii_lowercase();
@@ -222,24 +245,21 @@ impl Tokenizer {
 
     fn data(&mut self) -> Step {
         let bytes = self.buffer.as_bytes();
-        let Some(found) = memchr::memchr(b'<', &bytes[self.at..]) else {
+        // One tag right behind the other, or behind the text that was given last: nothing to search.
+        let open = match bytes.get(self.at) {
+            Some(b'<') => Some(self.at),
+            _ => find(b'<', &bytes[self.at..]).map(|found| self.at + found),
+        };
+        let Some(open) = open else {
             self.at = bytes.len();
             return match self.end_of_text() {
                 end if end > self.start => Step::Text(end),
                 _ => Step::Wait,
             };
         };
-        let open = self.at + found;
         let rest = &bytes[open..];
         let next = match rest {
-            [_, b'a'..=b'z' | b'A'..=b'Z', ..] => {
-                self.tag.begin(1, false);
-                State::Tag
-            }
-            [_, b'/', b'a'..=b'z' | b'A'..=b'Z', ..] => {
-                self.tag.begin(2, true);
-                State::Tag
-            }
+            [_, b'a'..=b'z' | b'A'..=b'Z', ..] | [_, b'/', b'a'..=b'z' | b'A'..=b'Z', ..] => State::Tag,
             [_, b'!', ..] if rest.starts_with(b"<!--") => State::Comment { fresh: true },
             [_, b'!', ..] if self.foreign && rest.starts_with(b"<![CDATA[") => State::CData,
             [_] | [_, b'/'] if !self.ended => return self.wait_at(open),
@@ -262,6 +282,14 @@ impl Tokenizer {
             return Step::Text(open);
         }
         self.tag_offset = self.base + open as u64;
+        if next == State::Tag {
+            let closing = rest[1] == b'/';
+            let from = open + 1 + usize::from(closing);
+            if let Some(end) = plain_name(&bytes[from..]) {
+                return Step::Plain { name: from..from + end, closing };
+            }
+            self.tag.begin(from - open, closing);
+        }
         self.state = next;
         if next == State::CData {
             self.start = open + b"<![CDATA[".len();
@@ -388,6 +416,14 @@ impl Tokenizer {
             },
         }
     }
+}
+
+/// Where a name in small letters ends, if a `>` follows it and it is as short as those of elements are: most tags need no
+/// more reading than that.
+fn plain_name(bytes: &[u8]) -> Option<usize> {
+    const LONGEST: usize = 16;
+    let end = bytes.iter().take(LONGEST).position(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9'))?;
+    (bytes[end] == b'>').then_some(end)
 }
 
 /// Whether the tag name `name` stands there in full.

@@ -9,6 +9,7 @@ use crate::decode::Charset;
 use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::choose;
 use crate::types;
+use url::Url;
 
 /// Icon links considered; a page that names more keeps the first.
 const MAX_ICONS: usize = 32;
@@ -30,10 +31,10 @@ impl Markup {
         // HTML has an alternative without a title ignored; Chromium fetches it all the same (recorded).
         let alternate = named("alternate");
         if named("stylesheet") && !attributes.has("disabled") {
-            sheet = stylesheet(mention, alternate, source(Source::Stylesheet), context);
             if let Some((text, charset)) = written(mention, alternate, context) {
                 return Opens::Written(text, charset);
             }
+            sheet = stylesheet(mention, alternate, source(Source::Stylesheet), context);
         }
         if named("preload") {
             sheet = preload(mention, source(Source::Preload), context).or(sheet);
@@ -125,7 +126,6 @@ fn stylesheet<A: Attributes + ?Sized>(
     Some(SheetLink { url, applies: blocking || is_switched_on(mention.attributes), blocking })
 }
 
-fn preload<A: Attributes + ?Sized>(
 /// A stylesheet in a `data:` URL that holds for the screen: its text and what encoding that is in.
 fn written<A: Attributes + ?Sized>(
     mention: &Mention<'_, A>,
@@ -147,6 +147,7 @@ pub(crate) fn data_base() -> Option<Url> {
     Url::parse("data:,").ok()
 }
 
+fn preload<A: Attributes + ?Sized>(
     mention: &Mention<'_, A>,
     source: Source,
     context: &mut Context,

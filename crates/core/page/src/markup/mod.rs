@@ -24,9 +24,9 @@ use crate::types;
 use attributes::Attributes;
 use icons::IconLink;
 pub(crate) use images::{svg, svg_references};
-use url::Url;
 pub(crate) use late::is_late;
 pub(crate) use links::data_base;
+use url::Url;
 
 /// Content security policies kept of one document.
 const MAX_POLICIES: usize = 32;
@@ -66,11 +66,11 @@ pub(crate) enum Opens {
     Style {
         applies: bool,
     },
+    /// A stylesheet of the page that holds for the screen, in a `data:` URL, and the encoding of its text.
+    Written(String, Charset),
     /// A script in the element's text.
     Script(ScriptKind),
     /// The document's encoding, by `<meta>`.
-    /// A stylesheet of the page that holds for the screen, in a `data:` URL, and the encoding of its text.
-    Written(String, Charset),
     Charset(String),
     /// A document of its own in the `srcdoc` attribute, loaded as part of the page.
     Framed,
@@ -104,8 +104,8 @@ impl Markup {
         place: &Placed,
         context: &mut Context,
     ) -> Opens {
-        match name {
-            "base" => {
+        match name.as_bytes() {
+            b"base" => {
                 if let Some(href) = mention.attributes.value("href") {
                     context.set_base(href);
                 }
@@ -132,15 +132,15 @@ impl Markup {
             b"input" => images::input(mention, context),
             b"video" => images::poster(mention, context),
             // HTML, §15.3.3 and §15.3.10: presentational hints.
-            "body" | "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" => {
+            b"body" | b"table" | b"thead" | b"tbody" | b"tfoot" | b"tr" | b"td" | b"th" => {
                 let background = mention.attributes.value("background").filter(|text| !text.is_empty());
                 images::plain(mention, background, Source::Background, context);
             }
-            "object" => plugins::object(mention, context),
-            "embed" => plugins::embed(mention, context),
-            "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes, context),
-            "iframe" => return frame(mention, Source::Frame, context),
-            "frame" => return frame(mention, Source::FramesetFrame, context),
+            b"object" => plugins::object(mention, context),
+            b"embed" => plugins::embed(mention, context),
+            b"iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes, context),
+            b"iframe" => return frame(mention, Source::Frame, context),
+            b"frame" => return frame(mention, Source::FramesetFrame, context),
             _ => {}
         }
         Opens::Nothing
@@ -222,6 +222,7 @@ fn hint<A: Attributes + ?Sized>(
     hint.referrer_policy = own.or(context.policy);
     hint.nonce = attributes.value("nonce").filter(|nonce| !nonce.is_empty()).map(Into::into);
     hint.integrity = attributes.value("integrity").filter(|value| !value.trim().is_empty()).map(Into::into);
+    hint.charset = attributes.value("charset").map(Into::into);
     hint.offset = mention.offset;
     Some(hint)
 }
@@ -239,7 +240,6 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, in_head: bool, conte
             Some(language) => format!("text/{language}"),
             None => String::new(),
         },
-    hint.charset = attributes.value("charset").map(Into::into);
     };
     let kind = match word.as_str() {
         "module" => ScriptKind::Module,

@@ -413,9 +413,6 @@ impl Cascade {
         target: Target,
         property: Property,
     ) -> Option<(&'a Value, &'a Arc<Origin>)> {
-        if winners.properties & 1 << property as u32 == 0 {
-            return None;
-        }
         let winner = winners.declared.iter().find(|own| (own.target, own.property) == (target, property))?;
         let declaration: &Declaration = &self.read(winner.block).declarations[winner.at as usize];
         Some((&declaration.value, self.blocks.origin(winner.block)))
@@ -439,6 +436,11 @@ impl Winners {
     /// Of which properties of one target anything is declared.
     pub(super) fn properties(&self, target: Target) -> impl Iterator<Item = Property> {
         self.declared.iter().filter(move |winner| winner.target == target).map(|winner| winner.property)
+    }
+
+    /// Whether anything is said about a property, of whatever target.
+    pub(super) fn speaks_about(&self, property: Property) -> bool {
+        self.properties & 1 << property as u32 != 0
     }
 
     /// Targets of which anything is said.

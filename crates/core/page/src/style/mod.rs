@@ -45,12 +45,12 @@ use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
 use crate::tree::{NodeId, Scope, Tree};
 use block::Outline;
-use cascade::{Cascade, Origin};
+use cascade::{Cascade, Origin, Winners};
 use cut::{Cutter, Item, items};
 use sheet::{Import, Reader};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use styling::{Need, Styling};
+use styling::{Need, Needs, Styling};
 use url::Url;
 use value::{Fetched, Value};
 
@@ -141,8 +141,8 @@ pub(crate) struct Styles {
     styling: Styling,
     /// Rules came that elements were not styled by yet.
     changed: bool,
-    /// What was given before, as written.
-    given: HashSet<(Box<str>, Mode, usize)>,
+    winners: Winners,
+    needs: Needs,
     found: Vec<Found>,
 }
 
@@ -159,7 +159,8 @@ impl Styles {
             cascade: Cascade::default(),
             styling: Styling::new(options.matching.clone()),
             changed: false,
-            given: HashSet::new(),
+            winners: Winners::default(),
+            needs: Needs::default(),
             found: Vec::new(),
         }
     }
@@ -347,9 +348,10 @@ impl Styles {
         self.styling.quirks = quirks;
     }
 
-    /// Element `node` shows `text`, apart from the elements within it; in any pieces.
-    pub(crate) fn text(&mut self, node: NodeId, text: &str) {
-        self.styling.text(node, text);
+    /// Element `node` shows `text`, apart from the elements within it; in any pieces that cut no character reference, if it
+    /// has `references`.
+    pub(crate) fn text(&mut self, node: NodeId, text: &str, references: bool) {
+        self.styling.text(node, text, references);
     }
 
     /// Elements were pushed, or texts came: what they need is found, unless a sheet is awaited.
@@ -362,9 +364,8 @@ impl Styles {
             self.rank();
             self.styling.restart();
         }
-        let mut needs = Vec::new();
-        self.styling.run(&self.cascade, tree, &self.options, &mut needs);
-        for need in needs {
+        self.styling.run(&self.cascade, tree, &self.options, &mut self.winners, &mut self.needs);
+        for need in self.needs.take() {
             self.find_image(need);
         }
         if self.styling.fonts.has_new_text() {
@@ -386,6 +387,11 @@ impl Styles {
         self.styling.shape.complete(tree);
         self.changed |= self.cascade.has_late;
         self.nodes(tree);
+    }
+
+    /// Whether anything was, of what [`take`](Styles::take) gives.
+    pub(crate) fn has_found(&self) -> bool {
+        !self.found.is_empty()
     }
 
     /// What was found since the last call.
@@ -424,6 +430,9 @@ impl Styles {
             placed.face.source.clone().map(|source| (source, Arc::clone(&placed.origin)))
         });
         for (file, origin) in sources.collect::<Vec<_>>() {
+            if !self.needs.is_new(&file.url, &origin, Mode::Cors) {
+                continue;
+            }
             let found = self.find(&file.url, &origin, Destination::Font, Mode::Cors, Source::FontFace, false);
             if let Some(found) = found {
                 found.format = file.format;
@@ -440,9 +449,6 @@ impl Styles {
         source: Source,
         below_fold: bool,
     ) -> Option<&mut Found> {
-        if !self.given.insert((text.into(), mode, Arc::as_ptr(origin) as usize)) {
-            return None;
-        }
         // A fragment alone names a part of the page itself.
         let fetched = !text.trim_start().starts_with('#');
         let url = resolve_in(origin.charset, text, &origin.base, self.options.max_url).filter(|_| fetched)?;

@@ -1,7 +1,7 @@
 //! Text in other encodings than UTF-8: which one a style sheet has, and how the queries in it are written.
 
 use crate::loading::{names, options, page};
-use farhop_page::{Document, Hint, ResourceInfo};
+use farhop_page::{Document, Hint, Options, ResourceInfo};
 
 /// The answer of a style sheet: `charset` of its response, and its bytes.
 type Answer = (Option<&'static str>, &'static [u8]);

@@ -202,8 +202,8 @@ impl Builder {
     }
 
     fn pop(&mut self) {
-        if !self.stack.is_empty() {
-            self.remove(self.stack.len() - 1);
+        if let Some(open) = self.stack.pop() {
+            self.closed(open.kind);
         }
     }
 

@@ -39,7 +39,7 @@ impl Page {
         let mut open = vec![(NodeId(1), None)];
         for piece in markup.split_inclusive('>').flat_map(|piece| piece.split_inclusive_before('<')) {
             let Some(tag) = piece.strip_prefix('<').and_then(|tag| tag.strip_suffix('>')) else {
-                self.styles.text(open.last().unwrap().0, piece);
+                self.styles.text(open.last().unwrap().0, piece, false);
                 continue;
             };
             if tag.starts_with('/') {
