@@ -5,7 +5,6 @@ use super::find;
 use super::tag::{Pair, Tag};
 use crate::markup::attributes::Attributes;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// A named character reference is no longer than this.
 const LONGEST_ENTITY: usize = 40;
@@ -62,11 +61,6 @@ pub(crate) struct StartTag<'a> {
 }
 
 impl<'a> StartTag<'a> {
-    /// Of a tag without attributes.
-    fn plain(name: &'a str, offset: u64) -> Self {
-        StartTag { name, offset, self_closing: false, text: "", decoded: "", pairs: &[] }
-    }
-
     /// Lower-case names and values with character references decoded; each name once.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let tag = *self;
@@ -94,11 +88,6 @@ enum Step {
     Text(usize),
     Raw(usize),
     Tag(usize),
-    /// A tag that is nothing but this name.
-    Plain {
-        name: Range<usize>,
-        closing: bool,
-    },
 }
 
 /// See the module. Give text with [`feed`](Tokenizer::feed), then take tokens until there is none.
@@ -191,14 +180,6 @@ impl Tokenizer {
                     return Some(Token::Raw(&self.buffer[start..end]));
                 }
                 Step::Tag(length) => return Some(self.complete(start, length)),
-                Step::Plain { name, closing } => {
-                    (self.start, self.at) = (name.end + 1, name.end + 1);
-                    let (name, offset) = (&self.buffer[name], self.tag_offset);
-                    return Some(match closing {
-                        true => Token::End(name, offset),
-                        false => Token::Start(StartTag::plain(name, offset)),
-                    });
-                }
             }
         }
     }
@@ -259,7 +240,14 @@ impl Tokenizer {
         };
         let rest = &bytes[open..];
         let next = match rest {
-            [_, b'a'..=b'z' | b'A'..=b'Z', ..] | [_, b'/', b'a'..=b'z' | b'A'..=b'Z', ..] => State::Tag,
+            [_, b'a'..=b'z' | b'A'..=b'Z', ..] => {
+                self.tag.begin(1, false);
+                State::Tag
+            }
+            [_, b'/', b'a'..=b'z' | b'A'..=b'Z', ..] => {
+                self.tag.begin(2, true);
+                State::Tag
+            }
             [_, b'!', ..] if rest.starts_with(b"<!--") => State::Comment { fresh: true },
             [_, b'!', ..] if self.foreign && rest.starts_with(b"<![CDATA[") => State::CData,
             [_] | [_, b'/'] if !self.ended => return self.wait_at(open),
@@ -282,14 +270,6 @@ impl Tokenizer {
             return Step::Text(open);
         }
         self.tag_offset = self.base + open as u64;
-        if next == State::Tag {
-            let closing = rest[1] == b'/';
-            let from = open + 1 + usize::from(closing);
-            if let Some(end) = plain_name(&bytes[from..]) {
-                return Step::Plain { name: from..from + end, closing };
-            }
-            self.tag.begin(from - open, closing);
-        }
         self.state = next;
         if next == State::CData {
             self.start = open + b"<![CDATA[".len();
@@ -416,14 +396,6 @@ impl Tokenizer {
             },
         }
     }
-}
-
-/// Where a name in small letters ends, if a `>` follows it and it is as short as those of elements are: most tags need no
-/// more reading than that.
-fn plain_name(bytes: &[u8]) -> Option<usize> {
-    const LONGEST: usize = 16;
-    let end = bytes.iter().take(LONGEST).position(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9'))?;
-    (bytes[end] == b'>').then_some(end)
 }
 
 /// Whether the tag name `name` stands there in full.

@@ -210,7 +210,7 @@ impl Styling {
 
 /// Text of controls, which stands in attributes.
 fn drawn_by_itself<'t>(element: Element<'t>) -> Option<&'t str> {
-    if element.name() != "input" && element.name() != "textarea" {
+    if !matches!(element.name(), "input" | "textarea") {
         return None;
     }
     let kind = element.attribute("type").unwrap_or("text").to_ascii_lowercase();
