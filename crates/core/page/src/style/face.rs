@@ -163,8 +163,8 @@ pub(super) fn supports_format(format: &str) -> bool {
     matches!(base, "woff2" | "woff" | "truetype" | "opentype" | "collection")
 }
 
-/// Whether Chromium reads fonts that need these `tech()`s. What only others do, as glyphs in SVG, has another source beside
-/// it.
+/// Whether Chromium reads fonts that need these `tech()`s (recorded). What only others do, as glyphs in SVG, has another
+/// source beside it.
 pub(super) fn supports_techs(techs: &str) -> bool {
     const KNOWN: [&str; 8] = [
         "features-opentype",
