@@ -50,8 +50,8 @@ pub(crate) enum Word<'a> {
 pub(crate) enum Passed<'a> {
     /// The client says this.
     Said(&'a [u8]),
-    /// The far side says so many bytes.
-    Heard(usize),
+    /// The far side says this.
+    Heard(&'a [u8]),
 }
 
 /// How one direction ended.
@@ -156,7 +156,7 @@ impl Downwards<'_> {
                         hear(Word::ServerFirst(&bytes));
                     }
                     *self.received += bytes.len() as u64;
-                    if let Some(class) = judge(Passed::Heard(bytes.len())) {
+                    if let Some(class) = judge(Passed::Heard(&bytes)) {
                         receiver.tell_class(class);
                     }
                     if self.client.write(&bytes, std::mem::take(&mut urgent)).await.is_err() {

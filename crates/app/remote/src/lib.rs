@@ -69,7 +69,7 @@ use std::time::Duration;
 
 use announced::Announced;
 use auth::Gate;
-pub use classifier::{Classifier, Observed};
+pub use classifier::{Classifier, Observed, hear};
 use consent::Consent;
 pub use consent::ConsentError;
 use desk::Desk;

@@ -29,12 +29,12 @@ settings! {
             addresses: Vec<Cidr>, default "";
             /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
             dscp: Vec<Codepoint>, default "";
-            /// The name that it asks for (CONNECT, a TLS hello, a URL), or else one that an answer to users' questions for names had for its
+            /// The name that it asks for (CONNECT, a hello of TLS or QUIC, a URL), or else one that an answer to users' questions for names had for its
             /// destination lately, is one of these. The remote knows its own answers (`[dns] listen`), and those that pass it over UDP.
             hosts: Vec<HostPattern>, default "";
             /// That name is on this list of Farhop's.
             listed: Option<Category>, default "auto";
-            /// Its TLS hello offers one of these protocols.
+            /// Its hello (TLS, QUIC) offers one of these protocols.
             alpn: Vec<String>, default "";
             /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
             begins: Vec<Opening>, default "";

@@ -48,22 +48,7 @@ pub fn speaks_http(alpn: &[Vec<u8>]) -> bool {
 }
 
 /// Reads the first bytes that a client sent; to be called again with all of them while it needs more.
-pub fn read_hello(bytes: &[u8]) -> Reading {
-    match message(bytes) {
-        Some(Message::Whole(message)) => hello(&message).map_or(Reading::Other, Reading::Hello),
-        Some(Message::Begun) => Reading::NeedMore,
-        None => Reading::Other,
-    }
-}
-
-/// The first handshake message.
-enum Message {
-    Begun,
-    Whole(Vec<u8>),
-}
-
-/// Takes a ClientHello out of its records; `None` when they can hold none.
-fn message(mut bytes: &[u8]) -> Option<Message> {
+pub fn read_hello(mut bytes: &[u8]) -> Reading {
     let mut message = Vec::new();
     loop {
         let header = &bytes[..bytes.len().min(RECORD_HEADER)];
@@ -76,30 +61,38 @@ fn message(mut bytes: &[u8]) -> Option<Message> {
             _ => false,
         };
         if !begins {
-            return None;
+            return Reading::Other;
         }
-        let [_, _, _, high, low] = *header else { return Some(Message::Begun) };
+        let [_, _, _, high, low] = *header else { return Reading::NeedMore };
         let length = usize::from(u16::from_be_bytes([high, low]));
         if length == 0 || length > LONGEST_RECORD {
-            return None;
+            return Reading::Other;
         }
         let record = &bytes[RECORD_HEADER..];
         message.extend_from_slice(&record[..record.len().min(length)]);
-        if message.first().is_some_and(|&kind| kind != CLIENT_HELLO) {
-            return None;
+        match read_message(&message) {
+            Reading::NeedMore => {}
+            verdict => return verdict,
         }
-        if let [_, high, middle, low, ..] = *message {
-            let whole = MESSAGE_HEADER + u32::from_be_bytes([0, high, middle, low]) as usize;
-            if whole > LONGEST {
-                return None;
-            }
-            if message.len() >= whole {
-                message.truncate(whole);
-                return Some(Message::Whole(message.split_off(MESSAGE_HEADER)));
-            }
-        }
-        let Some(rest) = record.get(length..) else { return Some(Message::Begun) };
+        let Some(rest) = record.get(length..) else { return Reading::NeedMore };
         bytes = rest;
+    }
+}
+
+/// Reads the handshake message that a client's side begins with, as it stands in records (RFC 8446 §5.1) or in QUIC's CRYPTO frames
+/// (RFC 9001 §4.1.3).
+pub(super) fn read_message(bytes: &[u8]) -> Reading {
+    if bytes.first().is_some_and(|&kind| kind != CLIENT_HELLO) {
+        return Reading::Other;
+    }
+    let [_, high, middle, low, rest @ ..] = bytes else { return Reading::NeedMore };
+    let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+    if MESSAGE_HEADER + length > LONGEST {
+        return Reading::Other;
+    }
+    match rest.get(..length) {
+        Some(message) => hello(message).map_or(Reading::Other, Reading::Hello),
+        None => Reading::NeedMore,
     }
 }
 
