@@ -246,7 +246,10 @@ impl Wish {
                 }
             }
         };
-        if has_left && !has_asked && begun.elapsed() < patience(remote, if names_http { AT_ONCE } else { QUIET }) {
+        if has_left
+            && !has_asked
+            && begun.elapsed() < patience(remote, if names_http { AT_ONCE } else { QUIET })
+        {
             remote.consent().left(Stage::FirstRequest, address, self.bare_host(), self.port);
         }
         drop(connection);
