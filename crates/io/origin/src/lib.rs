@@ -8,6 +8,7 @@
 mod cidr;
 mod client;
 mod connect;
+mod driven;
 mod error;
 mod faults;
 mod guard;
