@@ -5,6 +5,7 @@
 mod arguments;
 mod config;
 mod device;
+mod early;
 mod follow;
 mod hours;
 mod manager;
@@ -23,4 +24,4 @@ pub use manager::{LinkError, Manager};
 pub use run::run;
 pub use shaping::{Left, Shaped, in_kernel, plan};
 pub use state::StateError;
-pub use told::{CallTold, HoursTold, Status};
+pub use told::{CallTold, HoursTold, LossTold, Status};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer};
-use farhop_diffserv::{PlanError, Shares};
+use farhop_diffserv::{Losses, PlanError, Queue, Shares};
 use farhop_events::{Bus, Event};
 use farhop_files::Found;
 use farhop_netdev::{Applied, Shaping};
@@ -18,7 +18,7 @@ use crate::config::{CallTerms, Config, FollowTerms, SipTerms};
 use crate::hours::hours_at;
 use crate::shaping::{Shaped, plan, plan_at};
 use crate::state::{State, StateError};
-use crate::told::{CallTold, Status};
+use crate::told::{CallTold, LossTold, Status};
 
 /// Why the manager cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,10 @@ pub struct Manager {
     followed: watch::Sender<Option<BitRate>>,
     /// Why the link's rate cannot be followed.
     follow_trouble: watch::Sender<Option<String>>,
+    /// What of which class is dropped before it waits.
+    losing: watch::Sender<Vec<(Queue, Losses)>>,
+    /// Why drop precedences are not acted on.
+    early_trouble: watch::Sender<Option<String>>,
     /// Why calls that announce themselves are not heard; `None` where they are, or where nobody wants that.
     sip_trouble: watch::Sender<Option<String>>,
 }
@@ -102,6 +106,8 @@ impl Manager {
             time: watch::Sender::new(Duration::ZERO),
             followed: watch::Sender::new(None),
             follow_trouble: watch::Sender::new(None),
+            losing: watch::Sender::new(Vec::new()),
+            early_trouble: watch::Sender::new(None),
             sip_trouble: watch::Sender::new(None),
         })
     }
@@ -269,6 +275,8 @@ impl Manager {
             sip_unplaced: self.bus.counters().sip_unplaced(),
             follow: self.config.follow.map(|_| self.follow_trouble.borrow().clone().unwrap_or_default()),
             hours: hours_at(&self.config, *self.time.borrow(), followed),
+            losing: self.losing.borrow().iter().map(LossTold::of).collect(),
+            early: self.early_trouble.borrow().clone(),
         }
     }
 
@@ -310,6 +318,18 @@ impl Manager {
     pub(crate) fn set_follow_trouble(&self, trouble: Option<String>) {
         if let Some(reason) = news(&self.follow_trouble, trouble) {
             tracing::warn!("the rate of the link is not followed: {reason}");
+        }
+    }
+
+    /// What of which class is dropped before it waits, from now on.
+    pub(crate) fn set_losing(&self, losing: Vec<(Queue, Losses)>) {
+        self.losing.send_replace(losing);
+    }
+
+    /// Says once why drop precedences are not acted on, for as long as it is the same.
+    pub(crate) fn set_early_trouble(&self, trouble: Option<String>) {
+        if let Some(reason) = news(&self.early_trouble, trouble) {
+            tracing::warn!("drop precedences are kept and not acted on: {reason}");
         }
     }
 

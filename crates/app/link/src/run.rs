@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::device::Device;
 use crate::manager::{Given, LinkError, Manager};
-use crate::{follow, rest, sip};
+use crate::{early, follow, rest, sip};
 
 /// How often it is looked whether the device is there.
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,6 +40,7 @@ pub async fn run<D: Device>(
         () = lapse(&manager) => {}
         () = sip::follow(&manager, &device) => {}
         () = follow::follow(&manager, &device) => {}
+        () = early::keep_short(&manager, &device) => {}
         () = async { match rest { Some(rest) => rest::serve(&manager, rest).await, None => pending().await } } => {}
         () = stop => {}
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhop_diffserv::classify::{Condition, Rule};
-use farhop_diffserv::{AfClass, DropPrecedence, Phb, Plan, PlanError, Queue, Queued, Shares};
+use farhop_diffserv::{DropPrecedence, Plan, PlanError, Queue, Queued, Shares};
 use farhop_netdev::{Leaf, MarkRule, Network, Shaping};
 use farhop_units::BitRate;
 
@@ -114,20 +114,14 @@ fn leaf(queued: &Queued) -> Leaf {
         room: queued.room.0,
         fair: queue != Queue::Ef,
         codepoint: queue.phb().codepoint().number(),
-        keeps: keeps(queue),
+        higher: higher(queue),
     }
 }
 
-/// The other drop precedences of an assured class: a packet that came with one keeps it (RFC 2597 §2).
-fn keeps(queue: Queue) -> [Option<u8>; 2] {
-    let of = |class: AfClass| {
-        [DropPrecedence::Medium, DropPrecedence::High]
-            .map(|drop| Some(Phb::Af(class, drop).codepoint().number()))
-    };
-    match queue.phb() {
-        Phb::Af(class, _) => of(class),
-        Phb::Ef | Phb::De | Phb::Le => [None, None],
-    }
+/// The higher drop precedences of an assured class.
+fn higher(queue: Queue) -> Option<[u8; 2]> {
+    let of = |drop| queue.marked(drop, None).codepoint().number();
+    queue.is_assured().then(|| [DropPrecedence::Medium, DropPrecedence::High].map(of))
 }
 
 /// Those of `rules` that the kernel is given; what it does not see of the others, with their names.
@@ -144,7 +138,11 @@ pub fn in_kernel(rules: &[Rule]) -> (Vec<Rule>, Vec<Left>) {
 
 /// What of a rule the kernel does not see, where that is so.
 fn mark_rule(rule: &Rule) -> Result<MarkRule, &'static str> {
-    let mut mark = MarkRule { minor: minor(rule.service.queue()), ..MarkRule::default() };
+    let mut mark = MarkRule {
+        minor: minor(rule.service.queue()),
+        precedence: rule.precedence as u8 - DropPrecedence::Low as u8,
+        ..MarkRule::default()
+    };
     let twice = "it asks for the same thing twice";
     for condition in &rule.conditions {
         match condition {
@@ -195,9 +193,34 @@ mod tests {
     }
 
     #[test]
-    fn assured_packets_keep_their_drop_precedence() {
-        assert_eq!(keeps(Queue::Af1), [Some(12), Some(14)]);
-        assert_eq!(keeps(Queue::De), [None, None]);
+    fn a_device_marks_as_the_classifier_says() {
+        use farhop_diffserv::Codepoint;
+        use farhop_diffserv::classify::{Flow, Protocol, classify};
+        let ends = ["10.0.0.2:40000", "192.0.2.1:443"].map(|it| it.parse().unwrap());
+        for queue in Queue::ALL {
+            for precedence in DropPrecedence::ALL {
+                let rule = Rule { name: "it".into(), service: queue.service(), precedence, conditions: Vec::new() };
+                let mark = mark_rule(&rule).unwrap();
+                let (leaf, at) = (higher(queue), usize::from(mark.precedence));
+                for came in (0..64).filter_map(Codepoint::new) {
+                    // As the chains of the table have it: what came with a higher one of the leaf's keeps it.
+                    let kept = leaf.and_then(|of| of.iter().position(|it| *it == came.number()));
+                    let place = at.max(kept.map_or(0, |place| place + 1));
+                    let device = match (leaf, place) {
+                        (Some(of), 1..) => of[place - 1],
+                        _ => queue.phb().codepoint().number(),
+                    };
+                    let mut flow = Flow::new(Protocol::Tcp, ends[0], ends[1]);
+                    flow.dscp = Some(came);
+                    let said = classify(std::slice::from_ref(&rule), &flow).phb;
+                    assert_eq!(said.codepoint().number(), device, "{queue} {precedence}, came as {came}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn leaves_have_numbers_of_their_own() {
         let numbers: Vec<_> = Queue::ALL.map(minor).to_vec();
         assert_eq!(numbers, [0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70]);
     }

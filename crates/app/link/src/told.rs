@@ -1,6 +1,7 @@
 //! What the manager tells of itself and of its calls, as JSON.
 
 use farhop_diffserv::calls::Call;
+use farhop_diffserv::{Losses, Queue};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -55,6 +56,23 @@ pub struct Status {
     /// Classes that have hours, and what they have now.
     #[serde(default)]
     pub hours: Vec<HoursTold>,
+    /// Classes of whose packets some are dropped before they wait, by their drop precedence.
+    #[serde(default)]
+    pub losing: Vec<LossTold>,
+    /// Why drop precedences are not acted on, where they are not.
+    #[serde(default)]
+    pub early: Option<String>,
+}
+
+/// An overloaded class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossTold {
+    /// Which.
+    pub class: String,
+    /// Hundredths of its packets of medium drop precedence that are dropped.
+    pub medium: u8,
+    /// And of those of high drop precedence.
+    pub high: u8,
 }
 
 /// A class that may use less outside of its hours.
@@ -70,6 +88,12 @@ pub struct HoursTold {
     pub is_within: bool,
     /// What it never exceeds now, in bits/s.
     pub most_bps: u64,
+}
+
+impl LossTold {
+    pub(crate) fn of((queue, losses): &(Queue, Losses)) -> LossTold {
+        LossTold { class: queue.to_string(), medium: losses.medium, high: losses.high }
+    }
 }
 
 impl CallTold {

@@ -247,6 +247,7 @@ impl Checked for LinkManagerSettings {
                 return Err(conflict(source, &format!("ceilings.{name}"), reason));
             }
         }
+        crate::rule::check(&self.rule, source, "")?;
         if self.sip.ports.len() > MOST_SIP_PORTS {
             let reason =
                 format!("'sip.ports' names {} ranges, and 16 are the most; join some", self.sip.ports.len());

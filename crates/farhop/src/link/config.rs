@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use farhop_diffserv::calls::{Hop, Ip};
 use farhop_diffserv::classify::{Condition, Ports, Rule, standard};
-use farhop_diffserv::{Share, Shares};
+use farhop_diffserv::{DropPrecedence, Share, Shares};
 use farhop_link::{CallTerms, Config, FollowTerms, SipTerms, Window};
 use farhop_settings::link_manager::{CarrierSettings, WindowSettings};
 use farhop_settings::rule::RuleSettings;
@@ -64,6 +64,7 @@ fn carrier(settings: &CarrierSettings) -> Option<Rule> {
     (!settings.ports.is_empty()).then(|| Rule {
         name: "Farhop's carrier".into(),
         service: settings.service,
+        precedence: DropPrecedence::Low,
         conditions,
     })
 }

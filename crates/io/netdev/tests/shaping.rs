@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::socket::getsockopt;
-use nix::sys::socket::sockopt::TcpMaxSeg;
+use nix::sys::socket::sockopt::{Ipv4Tos, TcpMaxSeg};
+use nix::sys::socket::{getsockopt, setsockopt};
 
 use farhop_netdev::{
-    Error, Hold, Janitor, Leaf, LeafKind, MarkRule, Namespace, Ping, Shaping, left_by, media_passed,
-    require_privileges, set_media, shaped, unshape,
+    Crowd, Error, Hold, Janitor, Leaf, LeafKind, Losing, MarkRule, Namespace, Ping, Shaping, crowds, left_by,
+    media_passed, require_privileges, set_losing, set_media, shaped, unshape,
 };
 
 const DEVICE: &str = "sat0";
@@ -116,7 +116,7 @@ fn leaf(minor: u16, priority: u8, rate: u64, codepoint: u8) -> Leaf {
         room: 400_000,
         fair: minor != 0x10,
         codepoint,
-        keeps: if minor == 0x50 { [Some(12), Some(14)] } else { [None, None] },
+        higher: (minor == 0x50).then_some([12, 14]),
     }
 }
 
@@ -182,6 +182,45 @@ fn packets_wait_in_the_class_of_their_rule_and_bear_its_mark() {
     };
     assert_eq!((counted("ip dscp ef"), counted("ip6 dscp ef")), ("3".into(), "3".into()), "{seen}");
     assert_eq!((counted("ip dscp af11"), counted("ip dscp af13")), ("1".into(), "0".into()), "{seen}");
+}
+
+#[test]
+fn what_has_a_higher_drop_precedence_keeps_it_and_some_of_it_is_lost_before_it_waits() {
+    let Some(scene) = Scene::new() else { return };
+    let mut shaping = shaping();
+    // What comes by this port has the medium one at the least.
+    shaping.rules[1].precedence = 1;
+    scene.apply(&shaping).unwrap();
+    let heard = scene.listen("10.79.0.2", BULK);
+    // Longer than ten packets can be under way.
+    heard.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    // What arrives of ten packets of each precedence, and how it is counted.
+    let counted = || scene.sender.run(|| crowds(DEVICE).unwrap()).unwrap();
+    let arrive = |mark: u8| {
+        let speaker = scene.speak("10.79.0.1");
+        setsockopt(&speaker, Ipv4Tos, &(i32::from(mark) << 2)).unwrap();
+        for _ in 0..10 {
+            // Who sends is told of no error.
+            speaker.send_to(b"x", ("10.79.0.2", BULK)).unwrap();
+        }
+        std::iter::from_fn(|| heard.recv(&mut [0; 9]).ok()).count()
+    };
+    assert_eq!([10, 12, 14].map(arrive), [10, 10, 10]);
+    let crowd = |higher| Crowd { minor: 0x50, left: counted()[0].left, waiting: 0, higher };
+    assert_eq!(counted(), [crowd([20 * 29, 10 * 29])]);
+    let losing = |higher| {
+        let hold = || Hold::take(DEVICE).and_then(|hold| set_losing(&hold, &[Losing { minor: 0x50, higher }]));
+        scene.sender.run(|| hold().unwrap()).unwrap();
+    };
+    losing([0, 100]);
+    assert_eq!([10, 12, 14].map(arrive), [10, 10, 0]);
+    losing([100, 100]);
+    assert_eq!([10, 14].map(arrive), [0, 0]);
+    let applied = scene.apply(&shaping).unwrap();
+    assert_eq!([10, 14].map(arrive), [10, 10], "what is put into force anew loses nothing");
+    losing([30, 50]);
+    let changed = scene.sender.run(|| shaping.changed(&applied).unwrap()).unwrap();
+    assert_eq!(changed, None, "nobody else has changed anything");
 }
 
 #[test]

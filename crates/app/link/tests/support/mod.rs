@@ -13,7 +13,7 @@ use farhop_diffserv::classify::standard;
 use farhop_diffserv::{Share, Shares};
 use farhop_events::Bus;
 use farhop_link::{CallTerms, Config, Device, Echo, FollowTerms, Manager, SipTerms, run};
-use farhop_netdev::{Applied, Error, LeafKind, Shaping};
+use farhop_netdev::{Applied, Crowd, Error, LeafKind, Losing, Shaping};
 use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -44,6 +44,12 @@ pub(crate) struct State {
     pub(crate) time: Duration,
     /// Ceilings of LE that were put into force.
     pub(crate) ceilings: Vec<u64>,
+    /// What comes in each second with high drop precedence for the class of interactive traffic, beyond what it has.
+    pub(crate) too_much: u64,
+    /// How often it was counted.
+    pub(crate) counted: u64,
+    /// What was said to be lost.
+    pub(crate) losing: Vec<Vec<Losing>>,
     /// Where packets are put that pass the device.
     pub(crate) passes: Option<Sender<Vec<u8>>>,
 }
@@ -99,6 +105,20 @@ impl Device for Fake {
         state.left += rate / 8 / 4;
         let round_trip = Duration::from_millis(if rate > state.carries { 800 } else { 600 });
         Ok(Echo { round_trip: Some(round_trip), left: state.left })
+    }
+
+    fn crowds(&self, _interface: &str) -> Result<Vec<Crowd>, Error> {
+        let mut state = self.state.lock().unwrap();
+        state.counted += 1;
+        // All that comes is of high precedence, and a queue stands.
+        let high = state.counted * state.too_much;
+        let waiting = if state.too_much > 0 { 50_000 } else { 0 };
+        Ok(vec![Crowd { minor: 0x20, left: high / 2, waiting, higher: [0, high] }])
+    }
+
+    fn set_losing(&self, losing: &[Losing]) -> Result<(), Error> {
+        self.state.lock().unwrap().losing.push(losing.to_vec());
+        Ok(())
     }
 
     fn time_of_day(&self) -> Duration {

@@ -15,6 +15,7 @@ pub use ports::{Net, Ports};
 pub use standard::standard;
 
 use crate::class::Service;
+use crate::dscp::{DropPrecedence, Phb};
 
 /// A rule: what all of its conditions hold for is of its service.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct Rule {
     pub name: String,
     /// What the flow is for then.
     pub service: Service,
+    /// How readily its packets are dropped at the least, where its class has drop precedences.
+    pub precedence: DropPrecedence,
     /// All of them have to hold; a rule without any holds for every flow.
     pub conditions: Vec<Condition>,
 }
@@ -32,6 +35,8 @@ pub struct Rule {
 pub struct Verdict {
     /// What it is for.
     pub service: Service,
+    /// What its packets are marked with from there on.
+    pub phb: Phb,
     /// The rule that decided, by its place from 0 and its name; none where no rule held.
     pub by: Option<(usize, String)>,
     /// What held, one clause for each condition of that rule.
@@ -48,6 +53,7 @@ pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
             Ok(because) => {
                 return Verdict {
                     service: rule.service,
+                    phb: rule.service.queue().marked(rule.precedence, flow.dscp),
                     by: Some((place, rule.name.clone())),
                     because,
                     passed,
@@ -56,5 +62,6 @@ pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
             Err(why_not) => passed.push((rule.name.clone(), why_not)),
         }
     }
-    Verdict { service: Service::Other, by: None, because: Vec::new(), passed }
+    let service = Service::Other;
+    Verdict { service, phb: service.queue().phb(), by: None, because: Vec::new(), passed }
 }

@@ -9,6 +9,7 @@ use super::flow::Protocol;
 use super::opening::Opening;
 use super::ports::Ports;
 use crate::class::Service;
+use crate::dscp::DropPrecedence;
 
 const UDP: Condition = Condition::Protocol(Protocol::Udp);
 /// A flow that has carried so much in large packets is no conversation any more.
@@ -70,7 +71,7 @@ pub fn standard() -> Vec<Rule> {
 }
 
 fn rule(name: &str, service: Service, conditions: Vec<Condition>) -> Rule {
-    Rule { name: name.into(), service, conditions }
+    Rule { name: name.into(), service, precedence: DropPrecedence::Low, conditions }
 }
 
 fn ports(ranges: &[(u16, u16)]) -> Condition {

@@ -6,6 +6,7 @@
 //! stands on the device is left alone, and where that is in the way nothing is done.
 
 mod counts;
+mod early;
 mod hold;
 mod rules;
 mod size;
@@ -16,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 pub use counts::{LeafCounts, Shaped};
+pub use early::{Crowd, Losing, crowds, set_losing};
 pub use hold::Hold;
 
 use crate::host::{feed, run};
@@ -45,8 +47,8 @@ pub struct Leaf {
     pub fair: bool,
     /// The codepoint that its packets leave with.
     pub codepoint: u8,
-    /// Codepoints that packets may keep, such as other drop precedences.
-    pub keeps: [Option<u8>; 2],
+    /// Those of its packets of medium and high drop precedence (RFC 2597), where it has them: what comes marked so keeps that.
+    pub higher: Option<[u8; 2]>,
 }
 
 /// Which packets wait at which leaf: all of what is given has to hold.
@@ -62,6 +64,8 @@ pub struct MarkRule {
     pub codepoints: Vec<u8>,
     /// The leaf.
     pub minor: u16,
+    /// Their drop precedence there at the least: 0 is the lowest, and 2 the highest.
+    pub precedence: u8,
 }
 
 /// What a device's egress is to be.
@@ -202,7 +206,7 @@ impl Shaping {
         let Some(seen) = see(&self.interface)? else { return Ok(Some("its queues")) };
         let queues = counts::Queues::read(&seen.queues);
         let stands = |leaf: &Leaf| queues.of(leaf.minor) == Some(self.queue_of(leaf, applied));
-        if !self.leaves.iter().all(stands) {
+        if !self.leaves.iter().all(stands) || queues.of(tree::LOST).is_none() {
             return Ok(Some("its queues"));
         }
         if !self.has_rates(&seen.classes) {

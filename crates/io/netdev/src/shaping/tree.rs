@@ -8,6 +8,9 @@ use super::{Applied, HANDLE, Leaf, LeafKind, Shaping};
 
 /// The one class below the root, which all leaves borrow from.
 const ALL: &str = "fa40:1";
+/// The class of what is dropped before it waits: whoever sends here is told no more than of a full queue, while a verdict of the
+/// rules would be an error of its socket.
+pub(super) const LOST: u16 = 0xf0;
 /// What TCP and drivers hand over as one at most, headers included.
 const LARGEST_SEGMENT: u64 = 64 << 10;
 /// Nearly the most that the kernel writes into 32 bits, in bytes/s: older ones have no more.
@@ -30,12 +33,18 @@ impl Shaping {
                 "class replace dev {interface} parent {ALL} classid {HANDLE}{minor:x} htb prio {priority} rate {rate}bit ceil {ceiling}bit burst {burst}b cburst {burst}b quantum {quantum}"
             )
         };
-        [all].into_iter().chain(self.leaves.iter().map(leaf)).collect()
+        let lost = format!(
+            "class replace dev {interface} parent {ALL} classid {HANDLE}{LOST:x} htb prio 7 rate 8000bit ceil 8000bit burst 1b cburst 1b quantum 1514"
+        );
+        [all].into_iter().chain(self.leaves.iter().map(leaf)).chain([lost]).collect()
     }
 
     /// `whole` is what the largest packet has, where what is larger is to be split.
     pub(super) fn leaf_lines(&self, best: LeafKind, whole: Option<u64>) -> Vec<String> {
-        self.leaves.iter().flat_map(|leaf| self.lines_of(leaf, best, whole)).collect()
+        // Nothing has room there.
+        let lost =
+            format!("qdisc replace dev {} parent {HANDLE}{LOST:x} bfifo limit 0", self.interface);
+        self.leaves.iter().flat_map(|leaf| self.lines_of(leaf, best, whole)).chain([lost]).collect()
     }
 
     fn lines_of(&self, leaf: &Leaf, best: LeafKind, whole: Option<u64>) -> Vec<String> {
