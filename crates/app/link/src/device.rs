@@ -60,6 +60,12 @@ pub trait Device: Send + Sync + 'static {
     /// As [`farhop_netdev::set_losing`].
     fn set_losing(&self, losing: &[Losing]) -> Result<(), Error>;
 
+    /// Bytes that wait in the classes.
+    ///
+    /// # Errors
+    /// As [`farhop_netdev::waiting`].
+    fn waiting(&self, interface: &str) -> Result<u64, Error>;
+
     /// Asks this address for an echo by the device.
     ///
     /// # Errors
@@ -144,6 +150,10 @@ impl Device for Linux {
 
     fn set_losing(&self, losing: &[Losing]) -> Result<(), Error> {
         farhop_netdev::set_losing(&self.hold, losing)
+    }
+
+    fn waiting(&self, interface: &str) -> Result<u64, Error> {
+        farhop_netdev::waiting(interface)
     }
 
     fn echo(&self, interface: &str, address: IpAddr) -> Result<Echo, Error> {

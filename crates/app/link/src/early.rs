@@ -35,7 +35,8 @@ struct Class {
 /// For as long as the manager runs; never ends.
 pub(crate) async fn keep_short<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
     let began = Instant::now();
-    let class = |queue: Queue| Class { queue, early: Early::default(), higher: [0; 2], said: Losses::default() };
+    let class =
+        |queue: Queue| Class { queue, early: Early::default(), higher: [0; 2], said: Losses::default() };
     let mut classes: Vec<Class> = Queue::ALL.into_iter().filter(|it| it.is_assured()).map(class).collect();
     let mut said_at = began;
     loop {
@@ -99,11 +100,7 @@ impl Class {
     }
 }
 
-async fn say<D: Device>(
-    manager: &Arc<Manager>,
-    device: &Arc<D>,
-    classes: &mut [Class],
-) -> Result<(), Error> {
+async fn say<D: Device>(manager: &Arc<Manager>, device: &Arc<D>, classes: &mut [Class]) -> Result<(), Error> {
     let losing: Vec<Losing> = classes
         .iter()
         .map(|class| {

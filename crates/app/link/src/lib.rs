@@ -7,6 +7,7 @@ mod config;
 mod device;
 mod early;
 mod follow;
+mod granted;
 mod hours;
 mod manager;
 mod rest;
@@ -17,7 +18,7 @@ mod state;
 mod told;
 
 pub use arguments::NewCall;
-pub use config::{CallTerms, Config, FollowTerms, SipTerms, Window};
+pub use config::{CallTerms, Config, FollowTerms, GrantTerms, Hour, RateSource, SipTerms, Window};
 pub use device::{Device, Echo, Linux, time_of_day};
 pub use hours::hours;
 pub use manager::{LinkError, Manager};

@@ -3,6 +3,7 @@
 use farhop_diffserv::calls::Call;
 use farhop_diffserv::{Losses, Queue};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 use crate::arguments::milliseconds;
@@ -33,6 +34,9 @@ pub struct Status {
     pub link_bps: u64,
     /// As above.
     pub shaped_bps: u64,
+    /// Who says what is sent at: settings, a profile, measured or granted.
+    #[serde(default)]
+    pub source: String,
     /// Whether the classes are in force there.
     pub in_force: bool,
     /// Why not, where they are not.
@@ -88,6 +92,17 @@ pub struct HoursTold {
     pub is_within: bool,
     /// What it never exceeds now, in bits/s.
     pub most_bps: u64,
+}
+
+/// `AF4: of its packets of medium and high drop precedence 0 % and 80 % are dropped before they wait`.
+impl fmt::Display for LossTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LossTold { class, medium, high } = self;
+        write!(
+            f,
+            "{class}: of its packets of medium and high drop precedence {medium} % and {high} % are dropped before they wait"
+        )
+    }
 }
 
 impl LossTold {

@@ -66,7 +66,9 @@ fn the_kernel_loses_precedence_three_before_one_when_a_class_is_overloaded() {
     }
     let janitor = Janitor::start().unwrap();
     let [sender, receiver] = ["sender", "receiver"].map(|role| Namespace::create(&janitor, role).unwrap());
-    sender.ip(&[format!("link add {DEVICE} type veth peer name {DEVICE} netns {}", receiver.name())]).unwrap();
+    sender
+        .ip(&[format!("link add {DEVICE} type veth peer name {DEVICE} netns {}", receiver.name())])
+        .unwrap();
     for (namespace, host) in [(&sender, 1), (&receiver, 2)] {
         namespace
             .ip(&[format!("addr add 10.79.0.{host}/24 dev {DEVICE}"), format!("link set {DEVICE} up")])
@@ -83,6 +85,7 @@ fn the_kernel_loses_precedence_three_before_one_when_a_class_is_overloaded() {
         name: "all".into(),
         service: farhop_diffserv::Service::Bulk,
         precedence: farhop_diffserv::DropPrecedence::Low,
+        kind: None,
         conditions: Vec::new(),
     };
     let config = Config {
@@ -103,7 +106,7 @@ fn the_kernel_loses_precedence_three_before_one_when_a_class_is_overloaded() {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
                     let device = Arc::new(Linux::new(Hold::take(DEVICE).unwrap().keep("here").unwrap()));
-                    let stop = async { drop(stopped.await) };
+                    let stop = async { stopped.await.unwrap() };
                     run(its, device, Socket::open(&socket).unwrap(), None, stop).await.unwrap();
                 });
             };

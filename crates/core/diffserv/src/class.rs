@@ -185,7 +185,10 @@ mod tests {
             let got = [Low, Medium, High].map(|rule| marked(Queue::Af4, rule, came));
             assert_eq!(got, [low, medium, high], "came as '{came}'");
         }
-        assert_eq!((marked(Queue::Ef, High, "AF43"), marked(Queue::De, High, "EF")), ("EF".into(), "DE".into()));
+        assert_eq!(
+            (marked(Queue::Ef, High, "AF43"), marked(Queue::De, High, "EF")),
+            ("EF".into(), "DE".into())
+        );
         for drop in DropPrecedence::ALL {
             assert_eq!(drop.to_string().parse(), Ok(drop));
         }

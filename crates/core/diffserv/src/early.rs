@@ -17,8 +17,12 @@ use farhop_units::{BitRate, Bytes};
 const STANDING: Duration = Duration::from_millis(75);
 /// And at the least, since on slow links a packet takes as long.
 const STANDING_AT_LEAST: Bytes = Bytes(3 * 1514);
-/// What is longer is gone after this long.
+/// What is longer is gone after this long, or after two samples.
 const DRAINED_IN: f64 = 0.3;
+const DRAINED_IN_SAMPLES: f64 = 2.0;
+/// A sample in which less has left, in less time, says nothing yet: it is a few packets more or less.
+const ENOUGH: Bytes = Bytes(10 * 1514);
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// Of what a sample says, so much counts at once: samples are short, and packets come in bursts.
 const WEIGHT: f64 = 0.5;
 /// Less is none.
@@ -64,16 +68,20 @@ impl Losses {
 impl Early {
     /// What is to be dropped from now on, by what was counted at `now` of a class that has this rate whatever the others do.
     pub fn handle(&mut self, now: Duration, guaranteed: BitRate, counted: Counted) -> Losses {
-        let before = self.before.replace((now, counted));
-        let Some((then, before)) = before else { return self.losses() };
-        let time = now.saturating_sub(then).as_secs_f64();
+        let (then, before) = *self.before.get_or_insert((now, counted));
+        let time = now.saturating_sub(then);
         let grown = |of: fn(&Counted) -> Bytes| of(&counted).0.checked_sub(of(&before).0);
         let all = (grown(|it| it.left), grown(|it| it.medium), grown(|it| it.high));
-        // Counters begin anew with the rules that they are in.
-        let (Some(left), Some(medium), Some(high)) = all else { return self.losses() };
-        if time <= 0.0 {
+        let (Some(left), Some(medium), Some(high)) = all else {
+            // Counters begin anew with the rules that they are in.
+            self.before = Some((now, counted));
+            return self.losses();
+        };
+        if time.is_zero() || (left < ENOUGH.0 && time < LONG_ENOUGH) {
             return self.losses();
         }
+        self.before = Some((now, counted));
+        let time = time.as_secs_f64();
         let (left, medium, high) = (left as f64 / time, medium as f64 / time, high as f64 / time);
         let waiting = counted.waiting.0 as f64;
         let admitted = (left + (waiting - before.waiting.0 as f64) / time).max(0.0);
@@ -81,7 +89,7 @@ impl Early {
         // Bytes in a second.
         let served = left.max(guaranteed.0 as f64 / 8.0);
         let standing = (served * STANDING.as_secs_f64()).max(STANDING_AT_LEAST.0 as f64);
-        let room = (served + (standing - waiting) / DRAINED_IN).max(0.0);
+        let room = (served + (standing - waiting) / DRAINED_IN.max(DRAINED_IN_SAMPLES * time)).max(0.0);
         let too_much = low + medium + high - room;
         self.high = smoothed(self.high, part(too_much, high));
         self.medium = smoothed(self.medium, part(too_much - high, medium));

@@ -11,8 +11,8 @@ use nix::sys::socket::sockopt::{Ipv4Tos, TcpMaxSeg};
 use nix::sys::socket::{getsockopt, setsockopt};
 
 use farhop_netdev::{
-    Crowd, Error, Hold, Janitor, Leaf, LeafKind, Losing, MarkRule, Namespace, Ping, Shaping, crowds, left_by,
-    media_passed, require_privileges, set_losing, set_media, shaped, unshape,
+    Crowd, Error, Group, Hold, Janitor, Leaf, LeafKind, Losing, MarkRule, Namespace, Ping, Shaping, crowds,
+    left_by, media_passed, require_privileges, set_losing, set_media, shaped, unshape,
 };
 
 const DEVICE: &str = "sat0";
@@ -108,6 +108,7 @@ impl Scene {
 fn leaf(minor: u16, priority: u8, rate: u64, codepoint: u8) -> Leaf {
     Leaf {
         minor,
+        within: None,
         priority,
         rate,
         ceiling: if minor == 0x10 { rate } else { 1_000_000 },
@@ -132,6 +133,7 @@ fn shaping() -> Shaping {
         interface: DEVICE.into(),
         rate: 1_000_000,
         burst: 250,
+        groups: Vec::new(),
         leaves: vec![leaf(0x10, 0, 300_000, 46), leaf(0x50, 4, 200_000, 10), leaf(0x60, 5, 100_000, 0)],
         round_trip: Duration::from_millis(650),
         rules: vec![rule(VOICE, 0x10), rule(BULK, 0x50)],
@@ -209,7 +211,8 @@ fn what_has_a_higher_drop_precedence_keeps_it_and_some_of_it_is_lost_before_it_w
     let crowd = |higher| Crowd { minor: 0x50, left: counted()[0].left, waiting: 0, higher };
     assert_eq!(counted(), [crowd([20 * 29, 10 * 29])]);
     let losing = |higher| {
-        let hold = || Hold::take(DEVICE).and_then(|hold| set_losing(&hold, &[Losing { minor: 0x50, higher }]));
+        let hold =
+            || Hold::take(DEVICE).and_then(|hold| set_losing(&hold, &[Losing { minor: 0x50, higher }]));
         scene.sender.run(|| hold().unwrap()).unwrap();
     };
     losing([0, 100]);
@@ -409,6 +412,30 @@ fn a_first_apply_that_fails_leaves_nothing_of_its_own() {
     let standing = scene.rules();
     scene.apply(&bad).unwrap_err();
     assert_eq!(scene.rules().lines().next(), standing.lines().next(), "what stood before is not taken away");
+}
+
+#[test]
+fn a_class_becomes_a_group_whose_leaves_have_ceilings_of_their_own() {
+    let Some(scene) = Scene::new() else { return };
+    scene.apply(&shaping()).unwrap();
+    let mut grouped = shaping();
+    grouped.groups = vec![Group { minor: 0x60, rate: 100_000, ceiling: 900_000, burst: 250, quantum: 1514 }];
+    let within = |minor, ceiling| Leaf { within: Some(0x60), ceiling, ..leaf(minor, 6, 30_000, 0) };
+    grouped.leaves.pop();
+    grouped.leaves.extend([within(0x61, 900_000), within(0x62, 50_000)]);
+    grouped.otherwise = 0x61;
+    grouped.rules.push(MarkRule { ports: vec![(OTHER, OTHER)], minor: 0x62, ..MarkRule::default() });
+    // What was a leaf becomes a group while it stands.
+    let applied = scene.apply(&grouped).unwrap();
+    assert_eq!(scene.sender.run(|| grouped.changed(&applied).unwrap()).unwrap(), None);
+    let (heard, speaker) = (scene.listen("10.79.0.2", OTHER), scene.speak("10.79.0.1"));
+    let before = (scene.packets(0x62), scene.packets(0x60));
+    speaker.send_to(b"x", ("10.79.0.2", OTHER)).unwrap();
+    heard.recv(&mut [0; 9]).unwrap();
+    assert_eq!(scene.packets(0x62) - before.0, 1);
+    assert!(scene.packets(0x60) > before.1, "its group counts it, too");
+    assert!(scene.rules().contains("ceil 50Kbit"), "{}", scene.rules());
+    assert!(scene.take_away());
 }
 
 #[test]

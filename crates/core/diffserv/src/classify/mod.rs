@@ -16,6 +16,7 @@ pub use standard::standard;
 
 use crate::class::Service;
 use crate::dscp::{DropPrecedence, Phb};
+use crate::patient::Patient;
 
 /// A rule: what all of its conditions hold for is of its service.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +27,22 @@ pub struct Rule {
     pub service: Service,
     /// How readily its packets are dropped at the least, where its class has drop precedences.
     pub precedence: DropPrecedence,
+    /// Of what nobody waits for: updates, backups or peer to peer. None counts as updates.
+    pub kind: Option<Patient>,
     /// All of them have to hold; a rule without any holds for every flow.
     pub conditions: Vec<Condition>,
+}
+
+impl Rule {
+    /// What its flows are of what can wait, if they are.
+    pub fn patient(&self) -> Option<Patient> {
+        match self.service {
+            Service::Streaming => Some(Patient::Streaming),
+            Service::Bulk => Some(Patient::Bulk),
+            Service::Background => Some(self.kind.unwrap_or(Patient::Updates)),
+            Service::Voice | Service::Interactive | Service::Web | Service::Other => None,
+        }
+    }
 }
 
 /// What a flow is for, and why.
@@ -37,6 +52,8 @@ pub struct Verdict {
     pub service: Service,
     /// What its packets are marked with from there on.
     pub phb: Phb,
+    /// What it is of what can wait, if it is.
+    pub patient: Option<Patient>,
     /// The rule that decided, by its place from 0 and its name; none where no rule held.
     pub by: Option<(usize, String)>,
     /// What held, one clause for each condition of that rule.
@@ -53,6 +70,7 @@ pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
             Ok(because) => {
                 return Verdict {
                     service: rule.service,
+                    patient: rule.patient(),
                     phb: rule.service.queue().marked(rule.precedence, flow.dscp),
                     by: Some((place, rule.name.clone())),
                     because,
@@ -63,5 +81,5 @@ pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
         }
     }
     let service = Service::Other;
-    Verdict { service, phb: service.queue().phb(), by: None, because: Vec::new(), passed }
+    Verdict { service, phb: service.queue().phb(), patient: None, by: None, because: Vec::new(), passed }
 }

@@ -134,7 +134,10 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_said_in_one_step_and_for_a_while() {
-        let text = losing_text("sat0", &[Losing { minor: 0x50, higher: [0, 35] }, Losing { minor: 0x20, higher: [7, 100] }]);
+        let text = losing_text(
+            "sat0",
+            &[Losing { minor: 0x50, higher: [0, 35] }, Losing { minor: 0x20, higher: [7, 100] }],
+        );
         for line in [
             "add element inet farhop_link_sat0 governed { \"sat0\" timeout 3s }",
             "add rule inet farhop_link_sat0 losing_50_1 accept",
@@ -150,6 +153,9 @@ mod tests {
     fn what_came_is_read_as_nftables_writes_it() {
         let text = "table inet farhop_link_sat0 {\n\tchain losing_50_2 {\n\t\taccept\n\t}\n\n\tchain higher_50_2 {\n\t\tmeta priority set fa40:50\n\t\tip dscp set 0x0e\n\t\tcounter packets 7 bytes 420\n\t\tgoto losing_50_2\n\t}\n\n\tchain higher_50_1 {\n\t\tcounter packets 1 bytes 60\n\t}\n\tchain others {\n\t\tcounter packets 9 bytes 9\n\t}\n}\n";
         assert_eq!(read_offered(text), BTreeMap::from([(0x50, [60, 420])]));
-        assert_eq!((of_chain("higher_50_0"), of_chain("higher_x_1"), of_chain("leaf_50")), (None, None, None));
+        assert_eq!(
+            (of_chain("higher_50_0"), of_chain("higher_x_1"), of_chain("leaf_50")),
+            (None, None, None)
+        );
     }
 }

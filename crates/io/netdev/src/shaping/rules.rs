@@ -96,9 +96,7 @@ pub(super) fn lead_anywhere(table: &str) -> bool {
 /// and some of them may be lost before they wait.
 fn put_leaf(text: &mut String, leaf: &Leaf) {
     let minor = leaf.minor;
-    let higher = leaf.higher.unwrap_or_default();
-    let of = |place: usize| (u8::try_from(place).unwrap_or(0) + 1, higher[place]);
-    let higher: Vec<(u8, u8)> = if leaf.higher.is_some() { vec![of(1), of(0)] } else { Vec::new() };
+    let higher = leaf.higher.map_or_else(Vec::new, |[medium, high]| vec![(2, high), (1, medium)]);
     for (at, (precedence, codepoint)) in higher.iter().enumerate() {
         early::put_chain(text, minor, *precedence);
         let _ = writeln!(text, "chain {} {{", early::chain(minor, *precedence));
@@ -302,7 +300,11 @@ mod tests {
             "ip6 saddr { fd00::/8 } ip6 dscp { 46 } meta l4proto udp th sport { 16384-32767 } goto leaf_10";
         assert!(text.lines().any(|it| it == line), "{text}");
         let mut text = String::new();
-        put_rule(&mut text, &MarkRule { ports: vec![(53, 53)], minor: 0x20, ..MarkRule::default() }, "leaf_20");
+        put_rule(
+            &mut text,
+            &MarkRule { ports: vec![(53, 53)], minor: 0x20, ..MarkRule::default() },
+            "leaf_20",
+        );
         assert_eq!(
             text,
             "meta l4proto { tcp, udp } th dport { 53-53 } goto leaf_20\nmeta l4proto { tcp, udp } th sport { 53-53 } goto leaf_20\n"
