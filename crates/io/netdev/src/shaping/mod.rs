@@ -440,6 +440,7 @@ mod tests {
             interface: "lo".into(),
             rate: 1_000_000,
             burst: 64,
+            groups: Vec::new(),
             leaves: Vec::new(),
             round_trip: Duration::from_millis(600),
             rules: Vec::new(),
