@@ -292,7 +292,8 @@ settings! {
 impl RemoteSettings {
     /// Rules that hold also where the other end is in the same process and no peer is configured.
     pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
-        check_ceilings(&self.ceiling, source, prefix)?;
+        let ceilings: Vec<_> = self.ceiling.iter().map(CarrierCeilingSettings::ceiling).collect();
+        check_ceilings(&ceilings, source, prefix)?;
         check_within(&self.rule, source, prefix)?;
         self.link.check(source, &format!("{prefix}link."), End::Remote)?;
         let at = |key: &str| format!("{prefix}{key}");

@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let passed: Vec<_> =
             verdict.passed.iter().map(|(rule, why)| json!({"rule": rule, "why_not": why})).collect();
         return say(&serde_json::to_string_pretty(&json!({
-            "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": queue.phb().codepoint().number(),
+            "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": verdict.phb.codepoint().number(),
             "rule": verdict.by.as_ref().map(|(_, name)| name), "because": verdict.because, "passed": passed,
             "at_device": {
                 "service": at_device.service.as_str(), "class": at_device.service.queue().to_string(),
@@ -129,7 +129,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn text(verdict: &Verdict) -> String {
     let queue = verdict.service.queue();
-    let mut lines = vec![format!("{}: {}, marked {}", verdict.service, queue, queue.phb())];
+    let mut lines = vec![format!("{}: {queue}, marked {}", verdict.service, verdict.phb)];
     match &verdict.by {
         Some((place, name)) => {
             let because = if verdict.because.is_empty() {
