@@ -170,8 +170,8 @@ impl HeldAnswer {
             let page = remote.desk().page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
             if page != exchange.id {
                 remote.desk().answered_here(page, self.held.id, remote.now());
-            } else if self.shows_a_page(fetch) && !remote.doubts().are_of(self.held.id) {
-                opened::tell(remote, &exchange, self.held.id);
+            } else if self.shows_a_page(fetch) && !remote.doubts().are_of(self.held.id, exchange.id) {
+                opened::tell(remote, &exchange, &self.held);
             }
         }
         match body {
