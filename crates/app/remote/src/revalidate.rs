@@ -112,7 +112,7 @@ async fn validate(remote: &Arc<Remote>, exchange: &Exchange, held: &Held) {
                     let (user, fetch) = (exchange.user.id, &exchange.fetch);
                     confirm(remote, user, fetch, held, &asked.head, requested_at).await;
                 } else {
-                    give_up(remote, held, &asked.head).await;
+                    give_up(remote, &exchange.fetch.url, held, &asked.head).await;
                 }
                 return;
             }
