@@ -20,6 +20,7 @@ mod class;
 mod classifier;
 mod clients;
 mod collapse;
+mod completing;
 mod components;
 mod consent;
 mod course;
