@@ -59,7 +59,8 @@ impl Scheduler {
         let stood = self.flows.flow(flow).is_some_and(Flow::is_ready);
         self.flows.push(now, flow, place, self.turn, datagram);
         let is_speech = self.flows.flow(flow).is_some_and(|it| it.stands().class == Class::Expedited);
-        if !stood && !(is_speech && self.gathering.waits(now, flow, self.allowance.pace.known())) {
+        let stays = stood || (is_speech && self.gathering.waits(now, flow, self.allowance.pace.known()));
+        if !stays {
             self.ready_flow(flow);
         }
         while let Some(crowded) = self.crowded() {
