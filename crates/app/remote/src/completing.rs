@@ -81,15 +81,20 @@ impl Beginning {
     }
 
     /// The answer that both are; gives `asked` back where it is not the rest of what is held.
-    pub(crate) fn complete(self, fetch: &Fetch, asked: Asked, at: SystemTime) -> Result<Completed, Asked> {
+    pub(crate) fn complete(
+        self,
+        fetch: &Fetch,
+        asked: Asked,
+        at: SystemTime,
+    ) -> Result<Completed, Box<Asked>> {
         let rest = Part::of(asked.head.status, &asked.head.fields);
         let expected = Part { range: self.rest(), complete: self.part.complete };
-        let Some(rest) = rest.filter(|rest| *rest == expected) else { return Err(asked) };
+        let Some(rest) = rest.filter(|rest| *rest == expected) else { return Err(asked.into()) };
         let whole = ResponseHead { status: StatusCode::OK, fields: rest.of_whole(&asked.head.fields) };
         let new = to_store(self.held.partition, &fetch.head.fields, &whole, at);
         // RFC 9111 §3.4: MUST share a strong validator.
         let Some(reader) = self.held.body.reader().filter(|_| self.held.head.goes_with(&new)) else {
-            return Err(asked);
+            return Err(asked.into());
         };
         let head = from_repository(&new.joined_to(&self.held.head), &self.reply, Validation::Done);
         let from = self.part.range.start;

@@ -281,7 +281,7 @@ fn renew_parts(
     remote.parts().renew(partition, url.as_str(), |head| match renewed(head) {
         None => Renewal::None,
         Some(fresh) if may_stay(user, url, request, partition, &fresh) => {
-            Renewal::By(fresh.kept_by(partition.scope()))
+            Renewal::By(fresh.kept_by(partition.scope()).into())
         }
         Some(_) => Renewal::Forbidden,
     });

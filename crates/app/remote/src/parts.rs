@@ -59,7 +59,7 @@ pub(crate) enum Renewal {
     /// It stays as it is.
     None,
     /// This takes its place.
-    By(Stored),
+    By(Arc<Stored>),
     /// The parts go.
     Forbidden,
 }
@@ -235,7 +235,7 @@ impl Parts {
                 Renewal::None => true,
                 Renewal::Forbidden => false,
                 Renewal::By(head) => {
-                    response.head = Arc::new(head);
+                    response.head = head;
                     true
                 }
             }
@@ -406,7 +406,7 @@ mod tests {
         parts.renew(Partition::Shared, "http://b.test/", |_| Renewal::Forbidden);
         parts.renew(Partition::Shared, URL, |_| Renewal::None);
         assert_eq!(kept(&parts).len(), 1);
-        parts.renew(Partition::Shared, URL, |_| Renewal::By(head("\"2\"")));
+        parts.renew(Partition::Shared, URL, |_| Renewal::By(head("\"2\"").into()));
         let found = parts.find(Partition::Shared, URL, &HeaderMap::new());
         assert_eq!(found[0].head.fields[header::ETAG], "\"2\"");
         parts.renew(Partition::Shared, URL, |_| Renewal::Forbidden);

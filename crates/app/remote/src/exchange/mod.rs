@@ -232,7 +232,7 @@ impl Exchange {
                         Err(_) if is_refused => {
                             asking = Asking::new(remote, self, self.fetch.head.clone());
                         }
-                        Err(asked) => return Answer::Asked(asked, why),
+                        Err(asked) => return Answer::Asked(*asked, why),
                     }
                 }
                 Ok(Progress::Switched(switched)) => return Answer::Switched(switched),

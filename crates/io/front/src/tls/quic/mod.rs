@@ -39,7 +39,7 @@ impl Initials {
     /// another order, or with a piece of the hello here and the next there, is read all the same.
     pub fn read(&mut self, datagram: &[u8]) -> Reading {
         self.datagrams += 1;
-        let reading = self.take(datagram).map_or(Reading::Other, |()| read_message(self.pieces.from_first()));
+        let reading = self.take(datagram).map_or(Reading::Other, |()| read_message(self.pieces.beginning()));
         let is_over = self.datagrams >= MOST_DATAGRAMS || self.keys.is_none();
         if reading == Reading::NeedMore && is_over { Reading::Other } else { reading }
     }

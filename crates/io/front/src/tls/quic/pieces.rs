@@ -40,7 +40,7 @@ impl Pieces {
     }
 
     /// What is there from the first byte on.
-    pub(super) fn from_first(&self) -> &[u8] {
+    pub(super) fn beginning(&self) -> &[u8] {
         match self.there.first() {
             Some(first) if first.start == 0 => &self.bytes[first.clone()],
             _ => &[],
