@@ -149,8 +149,9 @@ fn a_tun_device_carries_packets_out_of_and_into_its_namespace() {
 fn dying_owner() {
     let janitor = Janitor::start().unwrap();
     let namespace = Namespace::create(&janitor, "orphan").unwrap();
-    println!("made {}", namespace.name());
+    // It is inside by then: what is only being started when its owner is killed, no janitor can know of.
     let mut child = start(&namespace, "sleep", &["1000"]);
+    println!("made {}", namespace.name());
     // Ends when a dying owner's janitor kills it: what follows must not outrun the signal.
     child.wait().unwrap();
 }
