@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use farhop_loader::{
     Connect, Connecting, Handshake, Loader, Names, Object, PageGraph, Persistence, Protocol, Push, Settings,
-    TcpConnector,
+    SocketOptions, TcpConnector,
 };
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve};
 use farhop_workload::pages::{Page, Site};
@@ -47,8 +47,8 @@ struct ToPorts {
 }
 
 impl Connect for ToPorts {
-    fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting {
-        self.tcp.connect(host, self.ports[&port], receive_buffer)
+    fn connect(&self, host: &str, port: u16, options: SocketOptions) -> Connecting {
+        self.tcp.connect(host, self.ports[&port], options)
     }
 }
 
