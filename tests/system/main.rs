@@ -17,6 +17,7 @@ mod destinations;
 mod dns;
 mod first_window;
 mod ground_store;
+mod held_pages;
 mod histories;
 mod hostile;
 mod hostile_page;

@@ -22,6 +22,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("front_chunked", farhop_front::h1::fuzz_chunked_body),
     ("front_frames", farhop_front::fuzz_frames),
     ("front_hello", farhop_front::tls::fuzz_hello),
+    ("front_initials", farhop_front::tls::fuzz_initials),
     ("front_request", farhop_front::h1::fuzz_request),
     ("front_response", farhop_front::h1::fuzz_response),
     ("header_compression", farhop_header_compression::fuzz),

@@ -90,7 +90,7 @@ fn one(end: &str, carrier: &Carrier) -> String {
         vec![format!("{end}: carrier with {peer} ({address}) over {over}, up {up}"), String::new()];
     lines.push(format!("{:<14}  {:<12}  measured", "", "set"));
     lines.extend(figures(&path.set, &path.measured));
-    lines.extend(origins(&path.measured));
+    lines.extend(beyond(&path.measured));
     lines.push(format!(
         "\n{:<26}  {:<14}  {:<14}  {:<9}  changes from",
         "parameter", "fits", "in use", "follows"
@@ -133,10 +133,13 @@ fn figures(set: &Figures, measured: &Figures) -> [String; 3] {
     ]
 }
 
-/// What ground has measured of the ways to origins.
-fn origins(measured: &Figures) -> Option<String> {
-    let (trip, variation) = (measured.origin_round_trip_ms?, measured.origin_variation_ms?);
-    Some(format!("{:<14}  {:<12}  {}, {} more or less", "to origins", "", time(trip), time(variation)))
+/// What ground has measured of the ways to origins, or the remote of those to its clients.
+fn beyond(measured: &Figures) -> Option<String> {
+    let origins = measured.origin_round_trip_ms.zip(measured.origin_variation_ms);
+    let browsers = measured.browser_round_trip_ms.zip(measured.browser_variation_ms);
+    let (name, (trip, variation)) =
+        origins.map(|way| ("to origins", way)).or(browsers.map(|way| ("to clients", way)))?;
+    Some(format!("{name:<14}  {:<12}  {}, {} more or less", "", time(trip), time(variation)))
 }
 
 fn time(ms: f64) -> String {

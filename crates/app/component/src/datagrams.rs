@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use farhop_header_compression::{Dropped, FlowCompressor, FlowDecompressor};
+use farhop_header_compression::{Compressor, Decompressor, Dropped};
 use farhop_htotp::datagram::{Form, patience};
 use farhop_htotp::flow::Record;
 use farhop_htotp::frame::Class;
@@ -21,8 +21,8 @@ pub struct Datagrams {
     user: u64,
     class: Class,
     began: Instant,
-    small: FlowCompressor,
-    whole: FlowDecompressor,
+    small: Compressor,
+    whole: Decompressor,
     /// When whole headers were asked for.
     asked: Option<Instant>,
 }
@@ -30,7 +30,7 @@ pub struct Datagrams {
 impl Datagrams {
     /// Of a flow that begins.
     pub fn new(number: u64, user: u64, class: Class) -> Datagrams {
-        let (small, whole) = (FlowCompressor::default(), FlowDecompressor::default());
+        let (small, whole) = (Compressor::default(), Decompressor::default());
         Datagrams { number, user, class, began: Instant::now(), small, whole, asked: None }
     }
 

@@ -597,6 +597,8 @@ events! {
         interface: String,
         /// What is sent at from now on, in bits/s.
         shaped_bps: u64,
+        /// Who says so: measured, granted, or the settings again.
+        source: String,
     } counts |counters| { counters.link_rates.add(1) }
 
     /// What passed the ports of SIP was no message of a call that could be read.

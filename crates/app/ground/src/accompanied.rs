@@ -7,6 +7,7 @@ use std::time::Duration;
 use farhop_bundle::{Noted, opens_page};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Coding;
+use farhop_htotp::head::HeldPage;
 use farhop_transport::hop::Sender;
 use http::{HeaderMap, StatusCode};
 use tokio::time::sleep;
@@ -22,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 const PART: u32 = 8;
 
 impl Exchange {
-    /// Promises on `sender`, and asks about, what the page needs that the remote answers from `entry`; ends with a word that nothing
+    /// Promises on `sender`, and asks about, what the page needs that the remote answers from `held`; ends with a word that nothing
     /// of the page itself comes.
-    pub(crate) async fn accompany(self, entry: u64, mut sender: Sender) {
+    pub(crate) async fn accompany(self, held: HeldPage, mut sender: Sender) {
         let ground = &self.carrier.ground;
         let known = ground.owners.known(&self.owner);
         let noted = self.note_request(&known);
@@ -37,7 +38,7 @@ impl Exchange {
             _ = sender.gone() => return,
         }
         if let Some((_, noted)) = &noted {
-            self.go_along((entry, foresight), &known, noted, &sender);
+            self.go_along((held, foresight), &known, noted, &sender);
         }
         let nothing = ResponseHead { status: StatusCode::NOT_MODIFIED, fields: HeaderMap::new() };
         sender.answer(&nothing, Coding::Identity, None);
@@ -46,7 +47,7 @@ impl Exchange {
 
     fn go_along(
         &self,
-        (entry, foresight): (u64, Option<Foresight>),
+        (held, foresight): (HeldPage, Option<Foresight>),
         known: &Arc<Known>,
         noted: &Noted,
         sender: &Sender,
@@ -54,18 +55,22 @@ impl Exchange {
         let opened = foresight.and_then(|foresight| self.prepare(foresight, known, noted, sender));
         let early = Early { known, noted: Some(noted), opened, informed: false };
         let is_page = opens_page(&self.request.method, &self.request.fields);
-        let Some(before) = self.read_before(entry).filter(|_| is_page) else { return };
+        let Some(before) = self.read_before(held).filter(|_| is_page) else { return };
         if let Some(head) = before.confirmed_by(&HeaderMap::new()) {
             self.go_over(&before, &head, (&early, noted), sender);
         }
     }
 
-    /// What the page named when it was last read, if that was what the remote holds as `entry`.
-    fn read_before(&self, entry: u64) -> Option<Arc<Named>> {
+    /// What the page named when it was last read, if that was what the remote holds.
+    fn read_before(&self, held: HeldPage) -> Option<Arc<Named>> {
         let opener = self.carrier.opener(self.owner.user)?;
         let url = self.request.resource()?;
         let before = self.carrier.ground.pages.recall(&opener, Shown::Window, &url)?;
-        let validators = self.carrier.validators(entry)?;
-        before.is_told_by(&validators).then_some(before)
+        let is_it = match (held.dated, self.carrier.validators(held.entry)) {
+            (Some(dated), _) => before.is_dated(dated),
+            (None, Some(validators)) => before.is_told_by(&validators),
+            (None, None) => false,
+        };
+        is_it.then_some(before)
     }
 }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_page};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Class, Failure, Priority, Resume};
+use farhop_htotp::head::HeldPage;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::Held;
 use farhop_transport::hop::{Receiver, Sender};
@@ -55,8 +56,8 @@ pub(crate) struct Exchange {
     /// Without what the remote says of how much may be fetched for it.
     pub(crate) request: RequestHead,
     pub(crate) eagerness: Eagerness,
-    /// The remote answers it by itself, from the entry of this number: only what goes with a page is wanted.
-    pub(crate) held: Option<u64>,
+    /// The remote answers it by itself, from this entry: only what goes with a page is wanted.
+    pub(crate) held: Option<HeldPage>,
 }
 
 /// What the origin said before its response.
@@ -95,8 +96,8 @@ impl Exchange {
     /// Answers, whatever happens; ends at once when the remote wants nothing any more.
     pub(crate) async fn serve(self, sender: Sender, receiver: Receiver) {
         let started = Instant::now();
-        if let Some(entry) = self.held {
-            return self.accompany(entry, sender).await;
+        if let Some(held) = self.held {
+            return self.accompany(held, sender).await;
         }
         self.carrier.overtaken.asks(self.owner.user, &self.request, self.carrier.ground.now());
         if self.resume.is_some() && self.request.method != Method::GET {

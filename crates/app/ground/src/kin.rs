@@ -17,7 +17,7 @@ use crate::body::{Part, Source};
 use crate::dictionaries::{Dictionaries, Sent};
 use crate::imaging::Means;
 use crate::shape::Address;
-use crate::stock::StockBody;
+use crate::stock::{StockBody, WHOLE};
 use crate::treatment::{Treatment, codings, content_length, media_type};
 
 /// What has a longer URL is kept by none.
@@ -82,7 +82,7 @@ pub(crate) async fn take_up(bases: &Bases, memory: Memory, request: &RequestHead
     if !is_such || !bases.misses(&purpose) {
         return;
     }
-    let (Ok(codings), Some(body)) = (codings(fields), StockBody::begin(former).await) else { return };
+    let (Ok(codings), Some(body)) = (codings(fields), StockBody::begin(former, WHOLE).await) else { return };
     let (mut source, mut whole) = (Source::new(body.into(), &codings), Vec::new());
     // As it was delivered: without its codings. Where it was not, nobody has said that they hold it.
     while let Ok(part) = source.next().await {

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use farhop_freshness::{Stored, Validators};
+use farhop_freshness::{Scope, Stored, Validators, Verdict, storable};
 use farhop_htotp::ResponseHead;
 use farhop_page::{Hint, Policy};
-use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
 use url::Url;
 
 use crate::ahead::Visitor;
@@ -37,11 +37,11 @@ struct Found {
 }
 
 impl Named {
-    /// Nothing yet of a page that is answered with `head`; `None` where no 304 can follow.
+    /// Nothing yet of a page that is answered with `head`; `None` where no 304 can follow, and no remote answers with it.
     pub(crate) fn new(head: &ResponseHead) -> Option<Named> {
         let fields = &head.fields;
         let has_validator = fields.contains_key(header::ETAG) || fields.contains_key(header::LAST_MODIFIED);
-        if head.status != StatusCode::OK || !has_validator {
+        if head.status != StatusCode::OK || !(has_validator || lasts(head)) {
             return None;
         }
         let size = fields.iter().map(|(name, value)| 64 + name.as_str().len() + value.len()).sum::<usize>();
@@ -70,9 +70,13 @@ impl Named {
         (found.hints.clone(), found.policies.clone())
     }
 
+    fn as_stored(&self) -> Stored {
+        Stored::new(&HeaderMap::new(), self.head.status, &self.head.fields, UNIX_EPOCH, UNIX_EPOCH)
+    }
+
     /// Whether what was read has one of these validators: the tag, or where there is none the date.
     pub(crate) fn is_told_by(&self, validators: &Validators) -> bool {
-        let own = Stored::new(&HeaderMap::new(), self.head.status, &self.head.fields, UNIX_EPOCH, UNIX_EPOCH);
+        let own = self.as_stored();
         let opaque = |tag: &HeaderValue| {
             let tag = tag.as_bytes();
             tag.strip_prefix(b"W/").unwrap_or(tag).to_vec()
@@ -82,6 +86,13 @@ impl Named {
             (None, None) => own.modified == validators.modified,
             _ => false,
         })
+    }
+
+    /// Whether what was read was made then by its origin, in seconds since 1970. Two pages of one second are taken for one: what
+    /// comes of that is asked about or fetched in vain, and no more.
+    pub(crate) fn is_dated(&self, dated: u64) -> bool {
+        self.head.fields.contains_key(header::DATE)
+            && self.as_stored().date() == UNIX_EPOCH + Duration::from_secs(dated)
     }
 
     /// The head of the page, which is confirmed by a 304 with these fields (RFC 9111 §3.2). `None` if that is about another
@@ -105,6 +116,16 @@ impl Named {
         }
         Some(head)
     }
+}
+
+/// Whether a remote may answer with what has this head without asking.
+fn lasts(head: &ResponseHead) -> bool {
+    let (ResponseHead { status, fields }, now) = (head, SystemTime::now());
+    let asked = HeaderMap::new();
+    let may_be_held = storable(&Method::GET, &asked, *status, fields, Scope::Private).is_ok();
+    let verdict =
+        || Stored::new(&asked, *status, fields, now, now).verdict(&Method::GET, &asked, Scope::Private, now);
+    may_be_held && matches!(verdict(), Verdict::Fresh | Verdict::Revalidate)
 }
 
 /// Where a document is shown: in a frame it is another than in a window of its own, with other needs.
@@ -232,6 +253,19 @@ mod tests {
         assert!(named.is_told_by(&tagged("\"1\"")) && named.is_told_by(&tagged("W/\"1\"")));
         assert!(!named.is_told_by(&tagged("\"2\"")));
         assert!(!named.is_told_by(&Validators { tag: None, modified: Some(1) }));
+    }
+
+    #[test]
+    fn what_has_no_validator_is_told_by_its_date_as_long_as_a_remote_may_hold_it() {
+        let of = |caching: &'static str| {
+            let fields = [(header::DATE, "Sun, 06 Nov 1994 08:49:37 GMT"), (header::CACHE_CONTROL, caching)];
+            let fields = fields.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value)));
+            Named::new(&ResponseHead { status: StatusCode::OK, fields: fields.collect() })
+        };
+        let long = of("max-age=3153600000").unwrap();
+        assert!(long.is_dated(784_111_777) && !long.is_dated(784_111_778));
+        assert!(!Named::new(&head("\"1\"")).unwrap().is_dated(0), "it says no date");
+        assert!(of("no-store").is_none() && of("no-cache").is_none() && of("max-age=60").is_none());
     }
 
     #[test]

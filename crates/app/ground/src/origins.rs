@@ -285,7 +285,7 @@ impl Origins {
     pub(crate) fn tell(&self, settings: &GroundSettings, told: &mut Told) {
         let trips = self.ways.trips();
         told.measured = told.measured.with_origins(&trips);
-        told.decided.extend(trips.decisions(settings.origin.connect));
+        told.decided.extend(trips.towards_origins(settings.origin.connect));
     }
 
     /// Puts new settings into force, and reads anew whom to trust. Connections of before end with what they carry.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
@@ -11,7 +12,8 @@ use bytes::Bytes;
 use farhop_control::Chosen;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_freshness::{
-    Forward, Handling, Reply, Scope, Stored, Validated, Validation, Verdict, Why, invalidated, shareable,
+    Forward, Handling, Reply, Scope, Stored, Validated, Validation, Verdict, Why, invalidated, select,
+    shareable,
 };
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Failure;
@@ -110,11 +112,8 @@ impl Stock {
     async fn find(&self, url: &Url, request: &HeaderMap) -> Found {
         let mut found = self.store.find(Partition::Shared, url.as_str(), request).await;
         found.retain(|held| held.head.is_for_origin_of(request));
-        // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
-        let Some(held) = found.into_iter().max_by_key(|held| (held.head.recency(), held.head.requested_at))
-        else {
-            return Found::Nothing;
-        };
+        select(&mut found, |held| &held.head);
+        let Some(held) = found.into_iter().next() else { return Found::Nothing };
         match held.head.verdict(&Method::GET, request, Scope::Shared, SystemTime::now()) {
             Verdict::Fresh => Found::Fresh(held),
             Verdict::Unsatisfiable | Verdict::Validate { why: Why::Method | Why::Authorization, .. } => {
@@ -136,9 +135,10 @@ impl Stock {
         };
         handling.tell(CACHE, &mut fields);
         let body = match reply {
-            Reply::Whole => StockBody::begin(held).await?,
-            Reply::NotModified => StockBody::default(),
-            Reply::Part(..) | Reply::Unsatisfiable(_) | Reply::ForOrigin => return None,
+            Reply::Whole => StockBody::begin(held, WHOLE).await?,
+            Reply::Part(range, _) => StockBody::begin(held, range).await?,
+            Reply::NotModified | Reply::Unsatisfiable(_) => StockBody::default(),
+            Reply::ForOrigin => return None,
         };
         let Done { exchange, url, validated } = done;
         let validated = validated.is_some();
@@ -306,12 +306,13 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                 let mut response = origins.ask(asked.with(&question)).await?;
                 if response.status != StatusCode::NOT_MODIFIED {
                     stock.hear(&heard, response.status, &response.fields).await;
-                    if response.status.is_success() {
+                    let is_part = response.status == StatusCode::PARTIAL_CONTENT;
+                    if response.status.is_success() && !is_part {
                         // RFC 9111 §4.3.3: it is not suitable any more, even if nothing takes its place.
                         stock.store.evict(held.id).await;
                     }
                     stock.keep(&heard, &mut response);
-                    response.former = Some(held);
+                    response.former = Some(held).filter(|_| !is_part);
                     return Ok(response);
                 }
                 stock.renew_named(&heard, &response.fields, Some(held.id)).await;
@@ -342,7 +343,7 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
     let mut response = origins.ask(asked).await?;
     stock.hear(&heard, response.status, &response.fields).await;
     stock.keep(&heard, &mut response);
-    response.former = former;
+    response.former = former.filter(|_| response.status != StatusCode::PARTIAL_CONTENT);
     Ok(response)
 }
 
@@ -352,13 +353,9 @@ fn number_of(owner: &Owner) -> u64 {
     hasher.finish()
 }
 
-/// Whether what is held may answer it, and it may be kept what answers it: a GET for the whole, with nothing in its body.
+/// Whether what is held may answer it, and it may be kept what answers it: a GET with nothing in its body.
 fn takes_part(asked: &Asked<'_>) -> bool {
-    let RequestHead { method, fields, .. } = asked.head;
-    *method == Method::GET
-        && !asked.head.upgrades()
-        && asked.upload.is_empty()
-        && !fields.contains_key(header::RANGE)
+    asked.head.method == Method::GET && !asked.head.upgrades() && asked.upload.is_empty()
 }
 
 impl<'a> Asked<'a> {
@@ -372,30 +369,36 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A body from the store.
+/// All bytes of a body.
+pub(crate) const WHOLE: Range<u64> = 0..u64::MAX;
+
+/// A body from the store, or the bytes of one range of it.
 #[derive(Default)]
 pub(crate) struct StockBody {
     ahead: VecDeque<Bytes>,
     rest: Option<Reader>,
+    /// Bytes before the first that is given, and from there to the last.
+    skip: u64,
+    left: u64,
     trailers: Option<HeaderMap>,
 }
 
 impl StockBody {
-    /// Begins to read it; `None` if it is damaged, as far as is read by now.
-    pub(crate) async fn begin(held: &Held) -> Option<StockBody> {
-        let mut body = StockBody { rest: Some(held.body.reader()?), ..StockBody::default() };
+    /// Begins to read these bytes of it, or those up to its end; `None` if it is damaged, as far as is read by now.
+    pub(crate) async fn begin(held: &Held, range: Range<u64>) -> Option<StockBody> {
+        let (skip, left) = (range.start, range.end - range.start);
+        let mut body = StockBody { rest: Some(held.body.reader()?), skip, left, ..StockBody::default() };
         let mut length = 0;
         while length < AHEAD {
-            match body.rest.as_mut()?.next().await {
-                Ok(Piece::Data(bytes)) => {
+            match body.read().await.ok()? {
+                OriginPart::Bytes(bytes) => {
                     length += bytes.len();
                     body.ahead.push_back(bytes);
                 }
-                Ok(Piece::End(trailers)) => {
-                    (body.rest, body.trailers) = (None, trailers);
+                OriginPart::End(trailers) => {
+                    body.trailers = trailers;
                     break;
                 }
-                Err(_) => return None,
             }
         }
         Some(body)
@@ -406,15 +409,33 @@ impl StockBody {
     /// # Errors
     /// It turns out to be damaged.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Failure> {
-        if let Some(bytes) = self.ahead.pop_front() {
-            return Ok(OriginPart::Bytes(bytes));
+        match self.ahead.pop_front() {
+            Some(bytes) => Ok(OriginPart::Bytes(bytes)),
+            None => self.read().await,
         }
-        let Some(rest) = &mut self.rest else { return Ok(OriginPart::End(self.trailers.clone())) };
-        match rest.next().await {
-            Ok(Piece::Data(bytes)) => Ok(OriginPart::Bytes(bytes)),
-            Ok(Piece::End(trailers)) => Ok(OriginPart::End(trailers)),
-            Err(_) => Err(failure::internal(&"what is held of it is damaged and will be fetched anew")),
+    }
+
+    async fn read(&mut self) -> Result<OriginPart, Failure> {
+        let damaged = || failure::internal(&"what is held of it is damaged and will be fetched anew");
+        while let Some(rest) = self.rest.as_mut().filter(|_| self.left > 0) {
+            let mut bytes = match rest.next().await {
+                Ok(Piece::Data(bytes)) => bytes,
+                Ok(Piece::End(trailers)) => {
+                    (self.rest, self.trailers) = (None, trailers);
+                    break;
+                }
+                Err(_) => return Err(damaged()),
+            };
+            let skipped = self.skip.min(bytes.len() as u64);
+            self.skip -= skipped;
+            drop(bytes.split_to(skipped as usize));
+            bytes.truncate(self.left.min(bytes.len() as u64) as usize);
+            self.left -= bytes.len() as u64;
+            if !bytes.is_empty() {
+                return Ok(OriginPart::Bytes(bytes));
+            }
         }
+        Ok(OriginPart::End(self.trailers.clone()))
     }
 }
 

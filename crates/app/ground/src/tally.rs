@@ -68,6 +68,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Manifest => "manifest",
         Source::Image => "image",
         Source::Picture => "picture",
+        Source::LateImage => "late image",
         Source::InputImage => "input image",
         Source::Poster => "poster",
         Source::Background => "background",

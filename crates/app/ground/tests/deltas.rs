@@ -6,13 +6,14 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use farhop_events::Event;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Coding, Resume};
 use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
 use farhop_htotp::session::Ask;
 use farhop_squeeze::HopDecoder;
 use farhop_transport::hop::{Arrival, Incoming, Receiver};
-use support::{Origin, Pair, Peer, get, navigate, noise};
+use support::{Origin, Pair, Peer, event, get, navigate, noise};
 
 /// An origin whose bodies the test changes: what it says with them, and they by path.
 struct Changing {
@@ -140,14 +141,14 @@ async fn a_changed_text_crosses_as_what_differs_from_what_the_remote_holds() {
     assert_eq!(unknown.coding, Coding::Zstd, "the remote has not said that it holds it");
     tell(&pair, None, &before, 1).await;
     site.put("/page", &after);
+    let mut told = pair.bus.subscribe();
     let changed = ask(&pair, 7, &head, None, &[&before]).await;
     assert_eq!((changed.coding, &changed.body), (Coding::Delta(BodyHash::of(&before)), &after));
     assert!(changed.crossed * 8 < cold.crossed, "{} of {}", changed.crossed, cold.crossed);
     // It is counted a moment after it has come.
+    let is_counted = |event: &Event| matches!(event, Event::Fetched { spared_bytes: 1.., .. }).then_some(());
+    event(&mut told, is_counted).await;
     let counted = |counter: &str| pair.bus.counters().snapshot()[counter].as_u64().unwrap();
-    while counted("deltas") == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
     assert_eq!(counted("deltas"), 1);
     assert!(counted("bytes_spared_by_deltas") > cold.crossed as u64 / 2);
     // What came so is a base in turn, and the old one none when the remote lacks it.

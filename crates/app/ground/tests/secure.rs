@@ -12,13 +12,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use farhop_events::Event;
 use farhop_htotp::RequestHead;
 use farhop_transport::hop::{Arrival, Incoming, Receiver};
 use http::{HeaderValue, Method};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
-use support::{Origin, Pair, Peer, Reply, navigate, request};
+use support::{Origin, Pair, Peer, Reply, event, navigate, request};
 use tempfile::NamedTempFile;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -300,7 +301,7 @@ async fn what_an_origin_codes_with_a_dictionary_that_it_named_is_undone() {
     assert_eq!(pair.get(&ask("/v1.js")).await.body, script(1));
     keeps(&pair, 1).await;
     let counted = || pair.bus.counters().snapshot()["bytes_from_origins"].as_u64().unwrap();
-    let before = counted();
+    let (before, mut told) = (counted(), pair.bus.subscribe());
     let coded = pair.get(&ask("/v2.js")).await;
     let head = coded.head();
     assert!(coded.whole && coded.body == script(2));
@@ -312,7 +313,7 @@ async fn what_an_origin_codes_with_a_dictionary_that_it_named_is_undone() {
         (&HeaderValue::from_static("accept-encoding"), &HeaderValue::from_static("W/\"2\""))
     );
     while counted() == before {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        event(&mut told, |event| matches!(event, Event::Fetched { .. }).then_some(())).await;
     }
     assert!(counted() - before < script(2).len() as u64 / 5, "{}", counted() - before);
     // Of what its pattern does not name nothing is said.

@@ -291,8 +291,50 @@ async fn conditions_of_clients_are_judged_here_while_it_is_fresh_and_reloads_by_
     assert_eq!(site.asked(), 3);
     // What is asked on the condition that it has not changed is for the origin.
     ask(&pair, 8, &site.with("/", &[("if-match", "\"1\"")])).await;
-    ask(&pair, 8, &site.with("/", &[("range", "bytes=0-9")])).await;
-    assert_eq!(site.asked(), 5);
+    assert_eq!(site.asked(), 4);
+}
+
+#[tokio::test]
+async fn a_range_is_answered_from_the_whole_that_is_held() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let body = noise(700_000);
+    site.put("/", "cache-control: max-age=600|etag: \"1\"", &body);
+    let pair = place.start().await;
+    ask_and_keep(&pair, 7, &get(&site.origin, "/")).await;
+    for (range, bytes) in [
+        ("bytes=0-9", 0..10),
+        ("bytes=-3", 699_997..700_000),
+        ("bytes=65000-400000", 65_000..400_001),
+        ("bytes=699999-", 699_999..700_000),
+    ] {
+        let reply = ask(&pair, 8, &site.with("/", &[("range", range)])).await;
+        assert_eq!((status(&reply), &reply.body[..]), (206, &body[bytes.clone()]), "{range}");
+        let told = format!("bytes {}-{}/700000", bytes.start, bytes.end - 1);
+        assert_eq!((field(&reply, "content-range"), field(&reply, "etag")), (&*told, "\"1\""), "{range}");
+        assert!(field(&reply, "cache-status").starts_with("farhop-ground; hit; ttl="), "{range}");
+    }
+    let beyond = ask(&pair, 8, &site.with("/", &[("range", "bytes=700000-")])).await;
+    assert_eq!((status(&beyond), field(&beyond, "content-range")), (416, "bytes */700000"));
+    let other = ask(&pair, 8, &site.with("/", &[("range", "bytes=0-9"), ("if-range", "\"2\"")])).await;
+    assert_eq!((status(&other), other.body.len()), (200, 700_000));
+    assert_eq!(site.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_range_of_what_is_stale_is_given_once_the_origin_has_confirmed_it() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let body = noise(5_000);
+    site.put("/", "cache-control: no-cache|etag: \"1\"", &body);
+    let pair = place.start().await;
+    ask_and_keep(&pair, 7, &get(&site.origin, "/")).await;
+    let range = site.with("/", &[("range", "bytes=5-9")]);
+    let reply = ask(&pair, 8, &range).await;
+    assert_eq!((status(&reply), &reply.body[..]), (206, &body[5..10]));
+    assert_eq!(field(&reply, "cache-status"), "farhop-ground; fwd=stale; fwd-status=304; stored");
+    // What has changed the origin gives itself.
+    site.put("/", "cache-control: no-cache|etag: \"2\"", &noise(6_000));
+    assert_eq!(ask(&pair, 8, &range).await.body.len(), 6_000, "this one knows no ranges");
+    assert_eq!(site.asked(), 3);
 }
 
 #[tokio::test]
@@ -410,9 +452,9 @@ async fn what_an_unsafe_request_or_another_answer_makes_wrong_is_gone() {
     assert_eq!(site.asked(), 3);
     // Of another version the origin tells who asks for a part.
     site.put("/", "cache-control: max-age=600|etag: \"2\"", &noise(3_000));
-    ask(&pair, 8, &site.with("/", &[("range", "bytes=0-9")])).await;
+    ask_and_keep(&pair, 8, &site.with("/", &[("range", "bytes=0-9"), ("if-match", "\"2\"")])).await;
     assert_eq!(ask(&pair, 7, &head).await.body.len(), 3_000);
-    assert_eq!(site.asked(), 5);
+    assert_eq!(site.asked(), 4);
 }
 
 #[tokio::test]

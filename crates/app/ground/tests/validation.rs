@@ -12,6 +12,7 @@ use farhop_htotp::RequestHead;
 use farhop_htotp::mirror::{Bound, Entry, Validators, Word, fingerprint};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use support::{Origin, Pair, Peer, Reply, navigate, pushed};
+use tokio::sync::Notify;
 use tokio::time::{Duration, sleep};
 
 const PAGE: &str = "<!doctype html><title>t</title><link rel=icon href=data:,><link rel=stylesheet href=/a.css>\
@@ -383,14 +384,72 @@ async fn nothing_goes_with_a_page_that_is_another_than_was_read_or_where_setting
 }
 
 #[tokio::test]
+async fn a_page_without_validators_is_known_by_its_date() {
+    const DATED: &str =
+        "content-type: text/html | cache-control: max-age=2147483648 | date: Sun, 06 Nov 1994 08:49:37 GMT";
+    let origin = Origin::start(async |mut peer: Peer| {
+        match peer.path() == "/" {
+            true => peer.answer(DATED, PAGE).await,
+            false => return answer(peer).await,
+        }
+        Some(peer)
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let promises = pair.get(&navigate(&origin, "/")).await.promises.len();
+    pushes(&pair, promises).await;
+    hold(&pair, vec![entry(&origin, 7, None, "/a.css")]).await;
+    for (said, count) in [("9;dated=784111778", 0), ("9", 0), ("9;dated=784111777", 1)] {
+        let mut head = navigate(&origin, "/");
+        head.fields.insert("farhop-held", said.parse().unwrap());
+        let reply = pair.get(&head).await;
+        assert_eq!(
+            (reply.head().status, reply.validating.len()),
+            (StatusCode::NOT_MODIFIED, count),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_icon_that_the_remote_holds_is_not_asked_for_again() {
+    let page = PAGE.replace("<link rel=icon href=data:,>", "");
+    let origin = Origin::start(move |mut peer: Peer| {
+        let page = page.clone();
+        async move {
+            match peer.path() == "/" {
+                true => {
+                    peer.answer("content-type: text/html | etag: \"1\" | cache-control: max-age=600", page)
+                        .await
+                }
+                false => return answer(peer).await,
+            }
+            Some(peer)
+        }
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let reply = pair.get(&navigate(&origin, "/")).await;
+    assert!(reply.promised_paths().contains(&"/favicon.ico"), "{:?}", reply.promised_paths());
+    pushes(&pair, reply.promises.len()).await;
+    let icon = Entry { fresh_s: 600, ..entry(&origin, 7, None, "/favicon.ico") };
+    hold(&pair, vec![icon, entry(&origin, 8, None, "/")]).await;
+    let reply = pair.get(&held(&origin, 8)).await;
+    assert_eq!(reply.promised_paths(), ["/a.css", "/c.png", "/d.png"]);
+    assert!(reply.validating.is_empty(), "{:?}", reply.validating);
+}
+
+#[tokio::test]
 async fn what_the_browser_asks_for_while_it_is_promised_is_sent_once() {
-    let images = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&images);
+    let (images, again) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let asked_again = Arc::clone(&again);
     let origin = Origin::start(move |peer: Peer| {
         // What is asked for once the page is opened again is never answered: the browser's own request is.
-        let is_slow = peer.path() == "/c.png" && counted.fetch_add(1, Relaxed) == 1;
+        let is_slow = peer.path() == "/c.png" && images.fetch_add(1, Relaxed) == 1;
+        let asked_again = Arc::clone(&asked_again);
         async move {
             if is_slow {
+                asked_again.notify_one();
                 pending::<()>().await;
             }
             answer(peer).await
@@ -401,9 +460,7 @@ async fn what_the_browser_asks_for_while_it_is_promised_is_sent_once() {
     let reply = pair.get(&held(&origin, 8)).await;
     let image = reply.promises.iter().find(|(_, head, _)| head.path == "/c.png");
     let (promise, asked, _) = image.unwrap();
-    while images.load(Relaxed) < 2 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    again.notified().await;
     assert_eq!(pair.get(asked).await.body, b"/c.png");
     let failure = pushes(&pair, 3).await.remove(promise).unwrap();
     assert!(failure.head.is_none() && failure.failure().detail.contains("has asked for it"), "{failure:?}");

@@ -30,6 +30,42 @@ pub struct NewCall {
     pub media: Vec<String>,
 }
 
+/// `CAPACITY_GRANTED`'s arguments.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Granted {
+    /// What is granted, in IP packets: `300 kbit/s`.
+    rate: String,
+    /// How long that counts unless it is told again: `30 s`.
+    #[serde(default)]
+    lasts: Option<String>,
+}
+
+/// How long a grant counts where nobody says.
+const LASTS: Duration = Duration::from_secs(30);
+
+impl Granted {
+    pub(crate) fn read(args: Value) -> Result<Granted, String> {
+        serde_json::from_value(args).map_err(|error| {
+            format!("what is granted is written like {{\"rate\":\"300 kbit/s\",\"lasts\":\"30 s\"}}: {error}")
+        })
+    }
+
+    pub(crate) fn terms(&self) -> Result<(BitRate, Duration), String> {
+        let rate = self.rate.parse::<BitRate>().map_err(|error| error.to_string())?;
+        let lasts =
+            self.lasts.as_deref().map(parse_duration).transpose().map_err(|error| error.to_string())?;
+        let lasts = lasts.unwrap_or(LASTS);
+        if lasts > LONGEST {
+            return Err("a grant lasts a day at most unless it is told again".into());
+        }
+        Ok((rate, lasts))
+    }
+}
+
+/// Nothing on demand is granted for longer.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {

@@ -1,12 +1,13 @@
 //! What the link manager is told by its operator.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use farhop_diffserv::calls::Hop;
 use farhop_diffserv::classify::{Net, Rule};
-use farhop_diffserv::{Queue, Shares};
+use farhop_diffserv::{Ceiling, Patient, Queue, Shares};
 use farhop_units::BitRate;
 
 /// One device, and what is to be done there.
@@ -16,6 +17,8 @@ pub struct Config {
     pub interface: String,
     /// The rate of the link in the direction that the device sends in.
     pub rate: BitRate,
+    /// Whose word that is: a profile's, by its name, or the settings' own.
+    pub profile: Option<String>,
     /// Hundredths of it that are left unused, so that no queue builds in the modem.
     pub margin: u32,
     /// What each class has.
@@ -32,8 +35,21 @@ pub struct Config {
     pub sip: Option<SipTerms>,
     /// Hours of classes.
     pub windows: Vec<Window>,
+    /// What kinds of what can wait never exceed, and when.
+    pub ceilings: Vec<Ceiling>,
     /// How the link's rate is followed, if it is.
     pub follow: Option<FollowTerms>,
+    /// How grants are followed, by whoever tells them.
+    pub grants: GrantTerms,
+}
+
+/// What classes have at a time of the day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hour {
+    /// Of the link.
+    pub shares: Shares,
+    /// What kinds of what can wait never exceed then.
+    pub ceilings: Vec<(Patient, BitRate)>,
 }
 
 /// Hours of a day, outside of which a class may use less.
@@ -56,10 +72,25 @@ impl Window {
 }
 
 impl Config {
+    /// Where the rate comes from while nobody has measured or granted another.
+    pub fn source(&self) -> RateSource {
+        self.profile.clone().map_or(RateSource::Settings, RateSource::Profile)
+    }
+
     /// What each class has at this time of the day.
-    pub fn shares_at(&self, time: Duration) -> Shares {
+    pub fn at(&self, time: Duration) -> Hour {
         let closed = self.windows.iter().filter(|window| !window.is_open(time));
-        closed.fold(self.shares, |shares, window| shares.with_ceiling(window.queue, window.outside))
+        let shares =
+            closed.fold(self.shares, |shares, window| shares.with_ceiling(window.queue, window.outside));
+        let minute = u16::try_from(time.as_secs() / 60 % 1440).unwrap_or(0);
+        let ceilings = self.ceilings.iter().filter_map(|ceiling| Some((ceiling.of, ceiling.at(minute)?)));
+        Hour { shares, ceilings: ceilings.collect() }
+    }
+
+    /// What each has within its hours.
+    pub fn within_hours(&self) -> Hour {
+        let ceilings = self.ceilings.iter().filter_map(|ceiling| Some((ceiling.of, ceiling.rate?)));
+        Hour { shares: self.shares, ceilings: ceilings.collect() }
     }
 }
 
@@ -72,6 +103,43 @@ pub struct FollowTerms {
     pub least: u32,
     /// Round trip beyond the least that is a queue in the modem.
     pub queue: Duration,
+}
+
+/// How the capacity that is granted is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantTerms {
+    /// The modem, or the network control centre, that is asked: a host with a port. None where others tell.
+    pub modem: Option<String>,
+    /// For which terminal, where it is a centre.
+    pub terminal: Option<u16>,
+    /// Most bytes that it is told of which wait here.
+    pub ahead: u64,
+    /// Hundredths of the rate that is sent at otherwise, of which there is never less.
+    pub least: u32,
+}
+
+/// Where the rate comes from that is sent at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RateSource {
+    /// The settings say it.
+    Settings,
+    /// The profile of this name says it.
+    Profile(String),
+    /// It was measured, by echoes.
+    Measured,
+    /// The network control centre grants it.
+    Granted,
+}
+
+impl fmt::Display for RateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RateSource::Settings => f.write_str("settings"),
+            RateSource::Profile(name) => write!(f, "profile {name}"),
+            RateSource::Measured => f.write_str("measured"),
+            RateSource::Granted => f.write_str("granted"),
+        }
+    }
 }
 
 /// Which SIP is heard.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use farhop_netdev::{Applied, Error, Hold, Overheard, Ping, Shaping};
+use farhop_netdev::{Applied, Crowd, Error, Hold, Losing, Overheard, Ping, Shaping};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The largest packet of IP.
@@ -47,6 +47,24 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// As [`Shaping::apply_rates`].
     fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error>;
+
+    /// How the classes stand that have drop precedences.
+    ///
+    /// # Errors
+    /// As [`farhop_netdev::crowds`].
+    fn crowds(&self, interface: &str) -> Result<Vec<Crowd>, Error>;
+
+    /// Says what of them is dropped before it waits, for a few seconds.
+    ///
+    /// # Errors
+    /// As [`farhop_netdev::set_losing`].
+    fn set_losing(&self, losing: &[Losing]) -> Result<(), Error>;
+
+    /// Bytes that wait in the classes.
+    ///
+    /// # Errors
+    /// As [`farhop_netdev::waiting`].
+    fn waiting(&self, interface: &str) -> Result<u64, Error>;
 
     /// Asks this address for an echo by the device.
     ///
@@ -124,6 +142,18 @@ impl Device for Linux {
 
     fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error> {
         shaping.apply_rates(&self.hold)
+    }
+
+    fn crowds(&self, interface: &str) -> Result<Vec<Crowd>, Error> {
+        farhop_netdev::crowds(interface)
+    }
+
+    fn set_losing(&self, losing: &[Losing]) -> Result<(), Error> {
+        farhop_netdev::set_losing(&self.hold, losing)
+    }
+
+    fn waiting(&self, interface: &str) -> Result<u64, Error> {
+        farhop_netdev::waiting(interface)
     }
 
     fn echo(&self, interface: &str, address: IpAddr) -> Result<Echo, Error> {

@@ -9,7 +9,7 @@ use farhop_netdev::Shaping;
 use farhop_units::{BitRate, Bytes};
 use tokio::time::{Instant, sleep};
 
-use crate::config::FollowTerms;
+use crate::config::{FollowTerms, RateSource};
 use crate::device::Device;
 use crate::manager::Manager;
 use crate::run::blocking;
@@ -41,7 +41,9 @@ pub(crate) async fn follow<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
                 follower.handle_left(now, Bytes(echo.left));
                 if let Some(round_trip) = echo.round_trip {
                     let rate = follower.handle_round_trip(now, round_trip);
-                    if is_worth_it(in_force, rate) && put(manager, device, rate).await {
+                    if is_worth_it(in_force, rate)
+                        && put(manager, device, Some((rate, RateSource::Measured))).await
+                    {
                         in_force = rate;
                     }
                 }
@@ -61,16 +63,20 @@ fn bounds(terms: &FollowTerms, most: BitRate) -> Bounds {
     Bounds { least: BitRate(u64::try_from(least).unwrap_or(most.0)), most, queue: terms.queue }
 }
 
-fn is_worth_it(before: BitRate, now: BitRate) -> bool {
+pub(crate) fn is_worth_it(before: BitRate, now: BitRate) -> bool {
     before.0.abs_diff(now.0).saturating_mul(100) >= before.0.saturating_mul(WORTH)
 }
 
 /// Whether it is in force now.
-async fn put<D: Device>(manager: &Arc<Manager>, device: &Arc<D>, rate: BitRate) -> bool {
+pub(crate) async fn put<D: Device>(
+    manager: &Arc<Manager>,
+    device: &Arc<D>,
+    followed: Option<(BitRate, RateSource)>,
+) -> bool {
     let mut given = manager.given.lock().await;
     // What is not in force is put there whole.
     let Some(given) = given.as_mut().filter(|_| manager.trouble.borrow().is_none()) else { return false };
-    let shaping = match manager.follow(rate) {
+    let shaping = match manager.follow(followed) {
         Ok(shaped) => shaped.shaping,
         Err(error) => {
             manager.set_follow_trouble(Some(error.to_string()));

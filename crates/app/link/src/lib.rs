@@ -5,7 +5,9 @@
 mod arguments;
 mod config;
 mod device;
+mod early;
 mod follow;
+mod granted;
 mod hours;
 mod manager;
 mod rest;
@@ -16,11 +18,11 @@ mod state;
 mod told;
 
 pub use arguments::NewCall;
-pub use config::{CallTerms, Config, FollowTerms, SipTerms, Window};
+pub use config::{CallTerms, Config, FollowTerms, GrantTerms, Hour, RateSource, SipTerms, Window};
 pub use device::{Device, Echo, Linux, time_of_day};
 pub use hours::hours;
 pub use manager::{LinkError, Manager};
 pub use run::run;
 pub use shaping::{Left, Shaped, in_kernel, plan};
 pub use state::StateError;
-pub use told::{CallTold, HoursTold, Status};
+pub use told::{CallTold, HoursTold, LossTold, Status};

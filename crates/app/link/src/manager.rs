@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer};
-use farhop_diffserv::{PlanError, Shares};
+use farhop_diffserv::{Losses, PlanError, Queue};
 use farhop_events::{Bus, Event};
 use farhop_files::Found;
 use farhop_netdev::{Applied, Shaping};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Duration, Instant};
 
-use crate::arguments::{NewCall, named};
-use crate::config::{CallTerms, Config, FollowTerms, SipTerms};
+use crate::arguments::{Granted, NewCall, named};
+use crate::config::{CallTerms, Config, FollowTerms, GrantTerms, Hour, RateSource, SipTerms};
 use crate::hours::hours_at;
 use crate::shaping::{Shaped, plan, plan_at};
 use crate::state::{State, StateError};
-use crate::told::{CallTold, Status};
+use crate::told::{CallTold, LossTold, Status};
 
 /// Why the manager cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +60,15 @@ pub struct Manager {
     /// The time of the day: what classes have goes by it.
     time: watch::Sender<Duration>,
     /// What is sent at now, where the link's rate is followed and that is less than at best.
-    followed: watch::Sender<Option<BitRate>>,
+    followed: watch::Sender<Option<(BitRate, RateSource)>>,
+    /// What the network control centre grants, as it was told last, and until when that counts.
+    pub(crate) granted: watch::Sender<Option<(BitRate, Instant)>>,
     /// Why the link's rate cannot be followed.
     follow_trouble: watch::Sender<Option<String>>,
+    /// What of which class is dropped before it waits.
+    losing: watch::Sender<Vec<(Queue, Losses)>>,
+    /// Why drop precedences are not acted on.
+    early_trouble: watch::Sender<Option<String>>,
     /// Why calls that announce themselves are not heard; `None` where they are, or where nobody wants that.
     sip_trouble: watch::Sender<Option<String>>,
 }
@@ -101,7 +107,10 @@ impl Manager {
             trouble: not_yet,
             time: watch::Sender::new(Duration::ZERO),
             followed: watch::Sender::new(None),
+            granted: watch::Sender::new(None),
             follow_trouble: watch::Sender::new(None),
+            losing: watch::Sender::new(Vec::new()),
+            early_trouble: watch::Sender::new(None),
             sip_trouble: watch::Sender::new(None),
         })
     }
@@ -252,13 +261,14 @@ impl Manager {
     pub fn status(&self) -> Status {
         let calls = self.current();
         let trouble = self.trouble.borrow().clone();
-        let followed = *self.followed.borrow();
-        let shaped = plan_at(&self.config, &self.shares(), followed, Vec::new());
+        let (followed, source) = self.followed();
+        let shaped = plan_at(&self.config, &self.hour(), followed, Vec::new());
         let sip = self.config.sip.is_some().then(|| self.sip_trouble.borrow().clone().unwrap_or_default());
         Status {
             interface: self.config.interface.clone(),
             link_bps: self.config.rate.0,
             shaped_bps: shaped.map_or(0, |shaped| shaped.plan.shaped.0),
+            source: source.to_string(),
             in_force: trouble.is_none(),
             trouble,
             share_bps: calls.share().0,
@@ -267,42 +277,95 @@ impl Manager {
             sip,
             sip_ignored: self.bus.counters().sip_ignored(),
             sip_unplaced: self.bus.counters().sip_unplaced(),
-            follow: self.config.follow.map(|_| self.follow_trouble.borrow().clone().unwrap_or_default()),
+            follow: (self.config.follow.is_some() || self.config.grants.modem.is_some())
+                .then(|| self.follow_trouble.borrow().clone().unwrap_or_default()),
             hours: hours_at(&self.config, *self.time.borrow(), followed),
+            losing: self.losing.borrow().iter().map(LossTold::of).collect(),
+            early: self.early_trouble.borrow().clone(),
         }
     }
 
     /// What classes have at this hour.
-    fn shares(&self) -> Shares {
-        self.config.shares_at(*self.time.borrow())
+    fn hour(&self) -> Hour {
+        self.config.at(*self.time.borrow())
+    }
+
+    /// What is sent at now, where that is followed, and who says what is sent at.
+    fn followed(&self) -> (Option<BitRate>, RateSource) {
+        match self.followed.borrow().clone() {
+            Some((rate, source)) => (Some(rate), source),
+            None => (None, self.config.source()),
+        }
     }
 
     /// What the kernel is to be given now.
     pub(crate) fn shaped(&self) -> Result<Shaped, PlanError> {
-        let followed = *self.followed.borrow();
-        plan_at(&self.config, &self.shares(), followed, self.media())
+        let (followed, _) = self.followed();
+        plan_at(&self.config, &self.hour(), followed, self.media())
     }
 
     /// It is this time of the day; whether classes have something else than before.
     pub(crate) fn set_time(&self, time: Duration) -> bool {
-        let before = self.shares();
+        let before = self.hour();
         self.time.send_replace(time);
-        self.shares() != before
+        self.hour() != before
     }
 
     pub(crate) fn follow_terms(&self) -> Option<FollowTerms> {
         self.config.follow
     }
 
-    /// The rate that is sent at from now on; what calls may hold changes with it. Those that are there go on.
+    pub(crate) fn grant_terms(&self) -> &GrantTerms {
+        &self.config.grants
+    }
+
+    /// `CAPACITY_GRANTED`: the network control centre grants this rate, says whoever knows.
+    ///
+    /// # Errors
+    /// It is no rate, or the link's is measured.
+    pub fn capacity_granted(&self, args: Value) -> Result<Value, String> {
+        if self.config.follow.is_some() {
+            return Err(
+                "the rate of this link is measured ([follow]); leave that out to have grants followed".into(),
+            );
+        }
+        let (rate, lasts) = Granted::read(args)?.terms()?;
+        self.grant(rate, lasts);
+        Ok(json!({"sent_bps": self.sent_of(rate).0, "lasts_s": lasts.as_secs()}))
+    }
+
+    /// Is granted this rate from now on, for so long.
+    pub(crate) fn grant(&self, rate: BitRate, lasts: Duration) {
+        self.granted.send_replace(Some((rate, Instant::now() + lasts)));
+    }
+
+    /// What is sent at of a rate that is granted: the margin less, never more than the link has at best, and never too little to ask for
+    /// more with.
+    pub(crate) fn sent_of(&self, granted: BitRate) -> BitRate {
+        let of = |rate: BitRate, hundredths: u32| {
+            let bits = u128::from(rate.0) * u128::from(hundredths) / 100;
+            BitRate(u64::try_from(bits).unwrap_or(rate.0))
+        };
+        let less_margin = 100 - self.config.margin.min(100);
+        let most = of(self.config.rate, less_margin);
+        of(granted, less_margin).clamp(of(most, self.config.grants.least.min(100)), most)
+    }
+
+    /// The rate that is sent at from now on and who says so, or that of the settings again; what calls may hold changes with it. Those that
+    /// are there go on.
     ///
     /// # Errors
     /// There is no plan for it.
-    pub(crate) fn follow(&self, rate: BitRate) -> Result<Shaped, PlanError> {
-        let shaped = plan_at(&self.config, &self.shares(), Some(rate), self.media())?;
-        self.followed.send_replace(Some(rate));
+    pub(crate) fn follow(&self, followed: Option<(BitRate, RateSource)>) -> Result<Shaped, PlanError> {
+        let rate = followed.as_ref().map(|(rate, _)| *rate);
+        let shaped = plan_at(&self.config, &self.hour(), rate, self.media())?;
+        self.followed.send_replace(followed);
         self.current().resize(shaped.plan.ef());
-        self.bus.emit(Event::LinkRate { interface: self.config.interface.clone(), shaped_bps: rate.0 });
+        self.bus.emit(Event::LinkRate {
+            interface: self.config.interface.clone(),
+            shaped_bps: shaped.plan.shaped.0,
+            source: self.followed().1.to_string(),
+        });
         Ok(shaped)
     }
 
@@ -310,6 +373,18 @@ impl Manager {
     pub(crate) fn set_follow_trouble(&self, trouble: Option<String>) {
         if let Some(reason) = news(&self.follow_trouble, trouble) {
             tracing::warn!("the rate of the link is not followed: {reason}");
+        }
+    }
+
+    /// What of which class is dropped before it waits, from now on.
+    pub(crate) fn set_losing(&self, losing: Vec<(Queue, Losses)>) {
+        self.losing.send_replace(losing);
+    }
+
+    /// Says once why drop precedences are not acted on, for as long as it is the same.
+    pub(crate) fn set_early_trouble(&self, trouble: Option<String>) {
+        if let Some(reason) = news(&self.early_trouble, trouble) {
+            tracing::warn!("drop precedences are kept and not acted on: {reason}");
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::device::Device;
 use crate::manager::{Given, LinkError, Manager};
-use crate::{follow, rest, sip};
+use crate::{early, follow, granted, rest, sip};
 
 /// How often it is looked whether the device is there.
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,6 +40,9 @@ pub async fn run<D: Device>(
         () = lapse(&manager) => {}
         () = sip::follow(&manager, &device) => {}
         () = follow::follow(&manager, &device) => {}
+        () = granted::hear(&manager, &device) => {}
+        () = granted::follow(&manager, &device) => {}
+        () = early::keep_short(&manager, &device) => {}
         () = async { match rest { Some(rest) => rest::serve(&manager, rest).await, None => pending().await } } => {}
         () = stop => {}
     }
@@ -74,6 +77,12 @@ fn server(manager: &Arc<Manager>) -> Server {
             "speaks for a call, whose lease begins anew",
             &["call"],
             of(Manager::renew),
+        )
+        .command_with(
+            "capacity_granted",
+            "what the network control centre grants from now on",
+            &["rate", "lasts"],
+            of(Manager::capacity_granted),
         )
         .command("calls", "the calls that hold a rate", told(|manager| written(&manager.calls())))
         .command(

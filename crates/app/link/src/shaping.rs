@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhop_diffserv::classify::{Condition, Rule};
-use farhop_diffserv::{AfClass, DropPrecedence, Phb, Plan, PlanError, Queue, Queued, Shares};
-use farhop_netdev::{Leaf, MarkRule, Network, Shaping};
+use farhop_diffserv::{DropPrecedence, Patient, Plan, PlanError, Queue, Queued};
+use farhop_netdev::{Group, Leaf, MarkRule, Network, Shaping};
 use farhop_units::BitRate;
 
-use crate::config::Config;
+use crate::config::{Config, Hour};
 
 /// Up to here a segment of 64 KB takes long enough for splitting it to be worth its price: as `cake` has it in the kernel
 /// (`CAKE_SPLIT_GSO_THRESHOLD`). Beyond, it takes half a millisecond.
@@ -50,20 +50,21 @@ pub struct Left {
 /// # Errors
 /// The rates contradict each other.
 pub fn plan(config: &Config, media: Vec<SocketAddr>) -> Result<Shaped, PlanError> {
-    plan_at(config, &config.shares, None, media)
+    plan_at(config, &config.within_hours(), None, media)
 }
 
 /// The same, with what classes have at this hour, and what is sent at now where that is followed.
 pub(crate) fn plan_at(
     config: &Config,
-    shares: &Shares,
+    hour: &Hour,
     sent_at: Option<BitRate>,
     media: Vec<SocketAddr>,
 ) -> Result<Shaped, PlanError> {
     let plan = match sent_at {
-        Some(rate) => Plan::new(rate, 0, shares)?,
-        None => Plan::new(config.rate, config.margin, shares)?,
+        Some(rate) => Plan::new(rate, 0, &hour.shares)?,
+        None => Plan::new(config.rate, config.margin, &hour.shares)?,
     };
+    let plan = plan.with_ceilings(&hour.ceilings);
     let mut left = Vec::new();
     let rules = config.rules.iter().filter_map(|rule| match mark_rule(rule) {
         Ok(rule) => Some(rule),
@@ -76,7 +77,8 @@ pub(crate) fn plan_at(
         interface: config.interface.clone(),
         rate: plan.shaped.0,
         burst: plan.burst.0,
-        leaves: plan.queues.iter().map(leaf).collect(),
+        groups: vec![group(plan.of(Queue::Le))],
+        leaves: leaves(&plan),
         round_trip: config.round_trip,
         rules: rules.collect(),
         media_leaf: minor(Queue::Ef),
@@ -102,10 +104,37 @@ pub(crate) fn minor(queue: Queue) -> u16 {
     (u16::from(queue.priority()) + 1) << 4
 }
 
-fn leaf(queued: &Queued) -> Leaf {
+/// The number of a kind's leaf within LE: 0x71, 0x72, …; that of its queue where it has one of its own.
+pub(crate) fn minor_of(kind: Patient) -> Option<u16> {
+    let place = Patient::BACKGROUND.iter().position(|it| *it == kind)?;
+    Some(minor(Queue::Le) + 1 + u16::try_from(place).ok()?)
+}
+
+/// A leaf for each queue, and in the place of LE's one for each kind of what waits there.
+fn leaves(plan: &Plan) -> Vec<Leaf> {
+    let queues = plan.queues.iter().filter(|queued| queued.queue != Queue::Le);
+    let queues = queues.map(|queued| leaf(queued, minor(queued.queue), None));
+    let kinds = Patient::BACKGROUND.into_iter().zip(&plan.kinds);
+    let kinds =
+        kinds.filter_map(|(kind, queued)| Some(leaf(queued, minor_of(kind)?, Some(minor(Queue::Le)))));
+    queues.chain(kinds).collect()
+}
+
+fn group(queued: &Queued) -> Group {
+    Group {
+        minor: minor(queued.queue),
+        rate: queued.guaranteed.0,
+        ceiling: queued.ceiling.0,
+        burst: queued.burst.0,
+        quantum: queued.quantum.0,
+    }
+}
+
+fn leaf(queued: &Queued, minor: u16, within: Option<u16>) -> Leaf {
     let queue = queued.queue;
     Leaf {
-        minor: minor(queue),
+        minor,
+        within,
         priority: queue.priority(),
         rate: queued.guaranteed.0,
         ceiling: queued.ceiling.0,
@@ -114,20 +143,14 @@ fn leaf(queued: &Queued) -> Leaf {
         room: queued.room.0,
         fair: queue != Queue::Ef,
         codepoint: queue.phb().codepoint().number(),
-        keeps: keeps(queue),
+        higher: higher(queue),
     }
 }
 
-/// The other drop precedences of an assured class: a packet that came with one keeps it (RFC 2597 §2).
-fn keeps(queue: Queue) -> [Option<u8>; 2] {
-    let of = |class: AfClass| {
-        [DropPrecedence::Medium, DropPrecedence::High]
-            .map(|drop| Some(Phb::Af(class, drop).codepoint().number()))
-    };
-    match queue.phb() {
-        Phb::Af(class, _) => of(class),
-        Phb::Ef | Phb::De | Phb::Le => [None, None],
-    }
+/// The higher drop precedences of an assured class.
+fn higher(queue: Queue) -> Option<[u8; 2]> {
+    let of = |drop| queue.marked(drop, None).codepoint().number();
+    queue.is_assured().then(|| [DropPrecedence::Medium, DropPrecedence::High].map(of))
 }
 
 /// Those of `rules` that the kernel is given; what it does not see of the others, with their names.
@@ -144,7 +167,11 @@ pub fn in_kernel(rules: &[Rule]) -> (Vec<Rule>, Vec<Left>) {
 
 /// What of a rule the kernel does not see, where that is so.
 fn mark_rule(rule: &Rule) -> Result<MarkRule, &'static str> {
-    let mut mark = MarkRule { minor: minor(rule.service.queue()), ..MarkRule::default() };
+    let mut mark = MarkRule {
+        minor: rule.patient().and_then(minor_of).unwrap_or_else(|| minor(rule.service.queue())),
+        precedence: rule.precedence as u8 - DropPrecedence::Low as u8,
+        ..MarkRule::default()
+    };
     let twice = "it asks for the same thing twice";
     for condition in &rule.conditions {
         match condition {
@@ -195,10 +222,49 @@ mod tests {
     }
 
     #[test]
-    fn assured_packets_keep_their_drop_precedence() {
-        assert_eq!(keeps(Queue::Af1), [Some(12), Some(14)]);
-        assert_eq!(keeps(Queue::De), [None, None]);
+    fn a_device_marks_as_the_classifier_says() {
+        use farhop_diffserv::Codepoint;
+        use farhop_diffserv::classify::{Flow, Protocol, classify};
+        let ends = ["10.0.0.2:40000", "192.0.2.1:443"].map(|it| it.parse().unwrap());
+        for queue in Queue::ALL {
+            for precedence in DropPrecedence::ALL {
+                let rule = Rule {
+                    name: "it".into(),
+                    service: queue.service(),
+                    precedence,
+                    kind: None,
+                    conditions: Vec::new(),
+                };
+                let mark = mark_rule(&rule).unwrap();
+                let (leaf, at) = (higher(queue), usize::from(mark.precedence));
+                for came in (0..64).filter_map(Codepoint::new) {
+                    // As the chains of the table have it: what came with a higher one of the leaf's keeps it.
+                    let kept = leaf.and_then(|of| of.iter().position(|it| *it == came.number()));
+                    let place = at.max(kept.map_or(0, |place| place + 1));
+                    let device = match (leaf, place) {
+                        (Some(of), 1..) => of[place - 1],
+                        _ => queue.phb().codepoint().number(),
+                    };
+                    let mut flow = Flow::new(Protocol::Tcp, ends[0], ends[1]);
+                    flow.dscp = Some(came);
+                    let said = classify(std::slice::from_ref(&rule), &flow).phb;
+                    assert_eq!(said.codepoint().number(), device, "{queue} {precedence}, came as {came}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn leaves_have_numbers_of_their_own() {
         let numbers: Vec<_> = Queue::ALL.map(minor).to_vec();
         assert_eq!(numbers, [0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70]);
+        assert_eq!(Patient::BACKGROUND.map(minor_of), [Some(0x71), Some(0x72), Some(0x73)]);
+        let of = |name: &str| {
+            standard().iter().find(|rule| rule.name == name).map(|rule| mark_rule(rule).unwrap().minor)
+        };
+        assert_eq!(
+            (of("backups"), of("peer to peer ports"), of("telnet")),
+            (Some(0x72), Some(0x73), Some(0x20))
+        );
     }
 }

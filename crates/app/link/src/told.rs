@@ -1,7 +1,9 @@
 //! What the manager tells of itself and of its calls, as JSON.
 
 use farhop_diffserv::calls::Call;
+use farhop_diffserv::{Losses, Queue};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 use crate::arguments::milliseconds;
@@ -32,6 +34,9 @@ pub struct Status {
     pub link_bps: u64,
     /// As above.
     pub shaped_bps: u64,
+    /// Who says what is sent at: settings, a profile, measured or granted.
+    #[serde(default)]
+    pub source: String,
     /// Whether the classes are in force there.
     pub in_force: bool,
     /// Why not, where they are not.
@@ -55,6 +60,23 @@ pub struct Status {
     /// Classes that have hours, and what they have now.
     #[serde(default)]
     pub hours: Vec<HoursTold>,
+    /// Classes of whose packets some are dropped before they wait, by their drop precedence.
+    #[serde(default)]
+    pub losing: Vec<LossTold>,
+    /// Why drop precedences are not acted on, where they are not.
+    #[serde(default)]
+    pub early: Option<String>,
+}
+
+/// An overloaded class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossTold {
+    /// Which.
+    pub class: String,
+    /// Hundredths of its packets of medium drop precedence that are dropped.
+    pub medium: u8,
+    /// And of those of high drop precedence.
+    pub high: u8,
 }
 
 /// A class that may use less outside of its hours.
@@ -70,6 +92,23 @@ pub struct HoursTold {
     pub is_within: bool,
     /// What it never exceeds now, in bits/s.
     pub most_bps: u64,
+}
+
+/// `AF4: of its packets of medium and high drop precedence 0 % and 80 % are dropped before they wait`.
+impl fmt::Display for LossTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LossTold { class, medium, high } = self;
+        write!(
+            f,
+            "{class}: of its packets of medium and high drop precedence {medium} % and {high} % are dropped before they wait"
+        )
+    }
+}
+
+impl LossTold {
+    pub(crate) fn of((queue, losses): &(Queue, Losses)) -> LossTold {
+        LossTold { class: queue.to_string(), medium: losses.medium, high: losses.high }
+    }
 }
 
 impl CallTold {

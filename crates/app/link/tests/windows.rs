@@ -7,8 +7,9 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhop_diffserv::{Queue, Share, Shares};
+use farhop_diffserv::{Ceiling, Patient, Queue, Share, Shares};
 use farhop_link::{Config, FollowTerms, Window};
+use farhop_units::BitRate;
 use serde_json::{Value, json};
 
 use support::{Scene, config, eventually};
@@ -39,6 +40,29 @@ async fn what_nobody_waits_for_has_the_link_at_night_only() {
         (&json!(true), &json!(512_000))
     );
     scene.call("a").await.unwrap();
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_kind_of_what_nobody_waits_for_has_a_ceiling_and_hours_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let night = Some((22 * 60, 6 * 60));
+    let ceiling = |of, rate, hours| Ceiling { of, rate, hours, outside: BitRate::kbit(8) };
+    let ceilings = vec![
+        ceiling(Patient::Backups, None, night),
+        ceiling(Patient::PeerToPeer, Some(BitRate::kbit(100)), night),
+        ceiling(Patient::Updates, Some(BitRate::kbit(200)), None),
+    ];
+    let mut scene = Scene::start_with(folder.path(), Config { ceilings, ..config(folder.path()) }).await;
+    let device = Arc::clone(&scene.device);
+    let kinds = || device.state.lock().unwrap().kinds.clone();
+    // It is midnight: updates, backups, peer to peer.
+    eventually(|| kinds() == [200_000, 512_000, 100_000]).await;
+    device.state.lock().unwrap().time = 6 * HOUR;
+    eventually(|| kinds() == [200_000, 8_000, 8_000]).await;
+    let status = scene.client.call("status", Value::Null).await.unwrap();
+    let told = |service: &str, most: u64| json!({"class": "LE", "service": service, "hours": "22:00-06:00", "is_within": false, "most_bps": most});
+    assert_eq!(status["hours"], json!([told("backups", 8_000), told("peer-to-peer", 8_000)]));
     scene.running.abort();
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use farhop_bundle::Eagerness;
-use farhop_events::{Event, Side};
-use farhop_freshness::{Part, Stored};
+use farhop_events::Side;
+use farhop_freshness::Part;
 use farhop_front::RequestBody;
 use farhop_htotp::frame::Resume;
 use farhop_htotp::head::UNASKED;
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_store::{Body, Partition, Reader};
+use farhop_store::Reader;
 use farhop_transport::hop::{Receiver, Sender};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RANGE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -27,6 +27,7 @@ use crate::exchange::Exchange;
 use crate::held;
 use crate::kept::{Begun, Kept, Place};
 use crate::lookup::{partition_for, to_store};
+use crate::parts::Coming;
 use crate::priority;
 use crate::promising::Page;
 use crate::stock;
@@ -281,7 +282,7 @@ impl<'a> Asking<'a> {
         // The rest of what was cut short is kept with what came before, which ground has compared with what it fetched.
         let (slot, begun) = self.exchange.cut_short.next(resumed);
         // A part is kept as one of the whole, and one that is all of it as that.
-        let part = Part::of(head.status, &head.fields).filter(|_| fetch.head.fields.contains_key(RANGE));
+        let part = Part::of(head.status, &head.fields).filter(|_| self.head.fields.contains_key(RANGE));
         let is_all = |part: &Part| {
             part.range == (0..part.complete) && length.is_some_and(|length| length == part.complete)
         };
@@ -308,17 +309,14 @@ impl<'a> Asking<'a> {
         let (mut intake, body) = arriving::body(remote.budget(), limit);
         // Before anyone else can find it: where memory is short, what others have read of it is let go.
         let mut reader = body.reader().expect("what has just begun has its beginning");
-        let (mut place, mut to_join, mut before) = (Place::Nowhere, None, begun);
+        let (mut place, mut coming, mut before) = (Place::Nowhere, None, begun);
         let mut outcome = Outcome::of(head.status, &fetch.head.fields, None);
         if let Some(partition) = partition {
             let entry = to_store(partition, &fetch.head.fields, head, requested_at);
             let url = fetch.url.as_str();
             match part {
                 Some(_) if !entry.has_strong_validator() => {}
-                Some(part) if !is_all(&part) => {
-                    let (url, body) = (url.to_owned(), body.clone());
-                    to_join = Some(Joining { partition, url, entry, part, body });
-                }
+                Some(part) if !is_all(&part) => coming = Coming::new(partition, url, &entry, part),
                 _ if !is_in_memory => {
                     let keeping = match before.take().map(Begun::take_long) {
                         Some(Ok(keeping)) => keeping.goes_on(partition, &entry),
@@ -338,13 +336,19 @@ impl<'a> Asking<'a> {
                 }
                 _ => {
                     outcome = Outcome::of(head.status, &fetch.head.fields, Some((partition, &entry)));
+                    let whole = length.filter(|_| head.status == StatusCode::OK);
+                    let whole = whole.map(|complete| Part { range: 0..complete, complete });
+                    coming = whole.and_then(|whole| Coming::new(partition, url, &entry, whole));
                     place = Place::Held(remote.repository().store(partition, url, entry, body.clone()).await);
                     remote.parts().forget(url);
                 }
             }
         }
-        let is_stored = to_join.is_some() || !matches!(place, Place::Nowhere);
         let is_held = matches!(place, Place::Held(_));
+        // What is nowhere else is wanted, whoever waits for it.
+        let alone = coming.is_some().then(|| body.clone()).filter(|_| !is_held);
+        let is_stored = alone.is_some() || !matches!(place, Place::Nowhere);
+        let aside = intake.abandon();
         let mut kept = Kept::at(place, slot, crossed).of_length(length);
         if let Some(before) = before {
             kept.begin_with(before, &mut intake, remote, user).await;
@@ -355,39 +359,19 @@ impl<'a> Asking<'a> {
         let (remote, peer) = (Arc::clone(remote), carrier.peer);
         tokio::spawn(async move {
             let _upload = upload;
-            match arriving::carry(receiver, decoding, intake, kept, &page).await {
+            let carried = arriving::carry(receiver, decoding, intake, kept, &page).await;
+            let is_broken = carried.is_err();
+            match carried {
                 Ok(Some(stored)) => stock::tell_stored(&remote, stored).await,
                 Ok(None) => {}
-                Err(why) => {
-                    tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}");
-                    return;
-                }
+                Err(why) => tracing::debug!(target: "farhop", "a body from {peer} ended early: {why}"),
             }
-            if let Some(joining) = to_join {
-                joining.join(&remote).await;
+            // What has come of the whole is a part of it.
+            if let Some(coming) = coming.filter(|_| alone.is_some() || is_broken) {
+                coming.keep(&remote, aside.body()).await;
             }
         });
         (reader, is_stored, outcome)
-    }
-}
-
-/// A part that is kept once it is here.
-struct Joining {
-    partition: Partition,
-    url: String,
-    entry: Stored,
-    part: Part,
-    body: Body,
-}
-
-impl Joining {
-    async fn join(self, remote: &Remote) {
-        let Joining { partition, url, entry, part, body } = self;
-        let bytes = part.length();
-        if let Some((whole, body)) = remote.parts().add(partition, &url, entry, &part, body) {
-            remote.repository().store(partition, &url, whole, body).await;
-        }
-        remote.bus().emit(Event::Stored { url: remote.bus().url(&url), bytes });
     }
 }
 

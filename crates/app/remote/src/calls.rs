@@ -1,4 +1,4 @@
-//! Calls that cross as datagrams: SIP is overheard on its way through, and the media that it announces are voice. The link manager
+//! Calls that cross as datagrams: SIP is overheard on its way through, over UDP and over TCP, and the media that it announces are voice. The link manager
 //! cannot hear it: at the link's device all of it is inside the carrier. Anybody's phone may announce calls, so what pours more
 //! than speech does is voice no longer. No I/O.
 
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhop_packets::Ends;
-use farhop_sip::{Change, MOST_DIALOGS, Observer};
+use farhop_sip::{Change, Framing, MOST_DIALOGS, Observer};
 use farhop_units::BitRate;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -62,7 +62,7 @@ impl Default for Known {
 }
 
 impl Calls {
-    /// A datagram has passed, in either direction, by a port of SIP.
+    /// A datagram, or a message on a connection, has passed, in either direction, by a port of SIP.
     pub(crate) fn hear(&self, now: Instant, payload: &[u8]) {
         let mut known = self.lock();
         known.forget(now);
@@ -124,6 +124,30 @@ impl Calls {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection by a port of SIP.
+pub(crate) struct Signalling<'a> {
+    calls: &'a Calls,
+    said: Framing,
+    heard: Framing,
+}
+
+impl<'a> Signalling<'a> {
+    /// One that begins.
+    pub(crate) fn of(calls: &'a Calls) -> Self {
+        Signalling { calls, said: Framing::default(), heard: Framing::default() }
+    }
+
+    /// Its client says this.
+    pub(crate) fn said(&mut self, now: Instant, bytes: &[u8]) {
+        self.said.handle_bytes(bytes, |message| self.calls.hear(now, message));
+    }
+
+    /// The far side says this.
+    pub(crate) fn heard(&mut self, now: Instant, bytes: &[u8]) {
+        self.heard.handle_bytes(bytes, |message| self.calls.hear(now, message));
     }
 }
 
@@ -234,6 +258,24 @@ mod tests {
 
     fn speech() -> Ends {
         ends("10.0.0.5:16384", "192.0.2.9:20000")
+    }
+
+    #[test]
+    fn what_a_connection_announces_is_voice_too() {
+        let (calls, now) = (Calls::default(), Instant::now());
+        let mut signalling = Signalling::of(&calls);
+        let crosses = |signalling: &mut Signalling<'_>, bytes: &[u8], is_said| {
+            for piece in bytes.chunks(100) {
+                if is_said { signalling.said(now, piece) } else { signalling.heard(now, piece) }
+            }
+        };
+        crosses(&mut signalling, &[invite("a"), invite("b")].concat(), true);
+        assert!(calls.speaks(now, speech()));
+        crosses(&mut signalling, &message("SIP/2.0 200 OK", "a", "1 INVITE", ANSWER), false);
+        crosses(&mut signalling, &message("CANCEL sip:bob@192.0.2.9 SIP/2.0", "b", "1 CANCEL", ""), true);
+        assert_eq!(calls.wanted(now).len(), 1);
+        crosses(&mut signalling, &message("BYE sip:alice@10.0.0.5 SIP/2.0", "a", "7 BYE", ""), false);
+        assert!(!calls.speaks(now, speech()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! held back.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,9 @@ use tokio::time::timeout;
 
 /// Bytes read from the client at once; on the stack, so that a tunnel that is idle holds no buffer.
 const CHUNK: usize = 32 * 1024;
+
+/// Pieces written to the client at once, each of which came in a packet of its own.
+const PIECES: usize = 64;
 
 /// How long what a client said before it broke off may take to cross.
 const LAST_WORDS: Duration = Duration::from_secs(30);
@@ -50,8 +53,8 @@ pub(crate) enum Word<'a> {
 pub(crate) enum Passed<'a> {
     /// The client says this.
     Said(&'a [u8]),
-    /// The far side says so many bytes.
-    Heard(usize),
+    /// The far side says this.
+    Heard(&'a [u8]),
 }
 
 /// How one direction ended.
@@ -155,11 +158,15 @@ impl Downwards<'_> {
                     if *self.received == 0 && !active.client_spoke.load(Ordering::Relaxed) {
                         hear(Word::ServerFirst(&bytes));
                     }
-                    *self.received += bytes.len() as u64;
-                    if let Some(class) = judge(Passed::Heard(bytes.len())) {
-                        receiver.tell_class(class);
+                    let mut pieces = vec![bytes];
+                    receiver.take_bodies(&mut pieces, PIECES);
+                    for piece in &pieces {
+                        *self.received += piece.len() as u64;
+                        if let Some(class) = judge(Passed::Heard(piece)) {
+                            receiver.tell_class(class);
+                        }
                     }
-                    if self.client.write(&bytes, std::mem::take(&mut urgent)).await.is_err() {
+                    if self.client.write(&pieces, std::mem::take(&mut urgent)).await.is_err() {
                         return End::Left;
                     }
                 }
@@ -236,19 +243,27 @@ impl Client {
         .await
     }
 
-    /// Writes all of it, the first byte as an urgent one where it is.
-    async fn write(&self, mut bytes: &[u8], mut urgent: bool) -> io::Result<()> {
+    /// Writes all of them, the first byte as an urgent one where it is.
+    async fn write(&self, pieces: &[Bytes], mut urgent: bool) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+        let mut left = &mut slices[..];
+        // Empty ones at the front go.
+        IoSlice::advance_slices(&mut left, 0);
         poll_fn(|cx| {
             let mut tunnel = self.lock();
-            while let Some(first) = bytes.first() {
+            while let Some(first) = left.first().and_then(|slice| slice.first()) {
                 let writer = Pin::new(&mut *tunnel);
-                let written =
-                    if urgent { writer.poll_write_urgent(cx, *first) } else { writer.poll_write(cx, bytes) };
+                let written = if urgent {
+                    writer.poll_write_urgent(cx, *first)
+                } else {
+                    writer.poll_write_vectored(cx, left)
+                };
                 let count = ready!(written)?;
                 if count == 0 {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
-                (bytes, urgent) = (&bytes[count..], false);
+                IoSlice::advance_slices(&mut left, count);
+                urgent = false;
             }
             Pin::new(&mut *tunnel).poll_flush(cx)
         })

@@ -7,8 +7,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhop_consent::Host;
+use farhop_diffserv::Service;
 use farhop_diffserv::classify::{Flow, Protocol, Rule, Verdict, classify, standard};
-use farhop_diffserv::{Patient, Service};
 use farhop_dns::{Answer, Names};
 use farhop_htotp::frame::Class;
 use farhop_packets::Ends;
@@ -154,7 +154,7 @@ fn judged(flow: &Flow) -> Class {
 }
 
 fn class(verdict: &Verdict) -> Class {
-    if let Some(patient) = Patient::of(verdict) {
+    if let Some(patient) = verdict.patient {
         return farhop_component::class(patient);
     }
     match verdict.service {

@@ -24,6 +24,18 @@ pub struct Observed<'a> {
     class: Class,
 }
 
+/// The flow with what its client's first words show of it: pieces of a stream, or datagrams, with the hello of TLS or of QUIC in them.
+pub fn hear(mut flow: Flow, words: &[Vec<u8>]) -> Flow {
+    if flow.protocol == Protocol::Udp {
+        flow.first_bytes = words.first().cloned().unwrap_or_default();
+    }
+    let mut shown = Shown::new(flow);
+    for word in words {
+        shown.said(Duration::ZERO, word);
+    }
+    shown.flow().clone()
+}
+
 impl Classifier {
     /// What a remote with these settings goes by.
     pub fn new(settings: RemoteSettings) -> Classifier {

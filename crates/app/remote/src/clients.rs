@@ -201,7 +201,7 @@ fn take(remote: &Remote, client: &Client, method: &Method, wanted: &Wanted) -> T
     let url = match wanted {
         Wanted::Fetch(fetch) => fetch.url.to_string(),
         Wanted::Tunnel { host, port } => format!("{host}:{port}"),
-        Wanted::Own { .. } | Wanted::Echo(_) => "*".into(),
+        Wanted::Own { .. } | Wanted::Echo { .. } => "*".into(),
     };
     let url = remote.bus().url(&url);
     let user = client.user.name.to_string();
@@ -257,24 +257,25 @@ async fn answer(
             // Whether the client still listens changes nothing here.
             let _ = responder.respond(Head { status, fields }, Bytes::from_static(text.as_bytes())).await;
         }
-        Wanted::Echo(asked) => {
+        Wanted::Echo { target, fields: asked } => {
             drop(body);
             responder.close_after();
             let mut fields = HeaderMap::new();
             fields.insert(CONTENT_TYPE, HeaderValue::from_static("message/http"));
             via(&mut fields, id);
-            let _ = responder.respond(Head { status: StatusCode::OK, fields }, echo(asked).into()).await;
+            let _ =
+                responder.respond(Head { status: StatusCode::OK, fields }, echo(&target, asked).into()).await;
         }
     }
 }
 
 /// RFC 9110 §9.3.8: the request as it was received, without what could be sensitive.
-fn echo(mut fields: HeaderMap) -> String {
+fn echo(target: &str, mut fields: HeaderMap) -> String {
     for name in [COOKIE, AUTHORIZATION, PROXY_AUTHORIZATION] {
         fields.remove(name);
     }
     let lines = fields
         .iter()
         .map(|(name, value)| format!("{name}: {}\r\n", String::from_utf8_lossy(value.as_bytes())));
-    format!("TRACE * HTTP/1.1\r\n{}\r\n", lines.collect::<String>())
+    format!("TRACE {target} HTTP/1.1\r\n{}\r\n", lines.collect::<String>())
 }

@@ -285,8 +285,10 @@ impl Following {
 /// Whether what somebody else is sent might answer in place of asking: nothing is held, or what anyone may have has become stale.
 fn may_follow(found: &Found) -> bool {
     match found {
-        Found::Ask { why: Crossing::Stale, field: None, stale: Some(stale) } => may_be_renewed(stale),
-        Found::Ask { stale, .. } => stale.is_none(),
+        Found::Ask { why, field, held } => match &held.stale {
+            Some(stale) => *why == Crossing::Stale && field.is_none() && may_be_renewed(stale),
+            None => true,
+        },
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use farhop_bundle::opens_page;
 use farhop_events::{AnsweredFrom, Crossing, Side};
-use farhop_freshness::{Fallback, Handling, Reply, Stored, Validated, Validation};
+use farhop_freshness::{Fallback, Handling, Part, Reply, Stored, Validated, Validation};
 use farhop_front::Responder;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::{Held, Partition};
@@ -17,6 +17,7 @@ use crate::answers::{PROMISED, Trouble, forward, from_repository, tell_handling}
 use crate::exchange::Exchange;
 use crate::lookup::{NO_ENTRY, is_bound_alike, partition_for, reply};
 use crate::opened;
+use crate::parts::Renewal;
 use crate::request::Fetch;
 use crate::section::Section;
 use crate::validating::is_document;
@@ -25,6 +26,8 @@ use crate::validating::is_document;
 #[derive(Debug)]
 pub(crate) struct Stale {
     pub(crate) held: Held,
+    /// Which bytes that is, where it is not all.
+    pub(crate) part: Option<Part>,
     /// A 304 would make it fresh again.
     pub(crate) validates: bool,
     /// When it is sent all the same.
@@ -35,6 +38,23 @@ impl Stale {
     /// Adds to a request the conditions under which a 304 confirms what is held; `false` if none will.
     pub(crate) fn make_conditional(&self, head: &mut RequestHead) -> bool {
         self.validates && self.held.head.make_conditional(&mut head.fields)
+    }
+
+    /// How it answers this request once it may.
+    pub(crate) fn answer(&self, fetch: &Fetch, from: AnsweredFrom) -> Option<HeldAnswer> {
+        self.answer_as(self.held.clone(), fetch, from)
+    }
+
+    /// The same with another head.
+    pub(crate) fn answer_as(&self, held: Held, fetch: &Fetch, from: AnsweredFrom) -> Option<HeldAnswer> {
+        let Some(part) = &self.part else { return HeldAnswer::to(fetch, held, from) };
+        match held.head.reply(&fetch.head.method, &fetch.head.fields, Some(part.complete)) {
+            Reply::Part(asked, _) if !part.has(&asked) => None,
+            reply @ (Reply::Part(..) | Reply::NotModified) => {
+                Some(HeldAnswer::new(held, reply, from).of_part(part))
+            }
+            _ => None,
+        }
     }
 
     /// Whether it answers in place of this.
@@ -85,6 +105,11 @@ impl HeldAnswer {
     /// What is held, in this form.
     pub(crate) fn new(held: Held, reply: Reply, from: AnsweredFrom) -> HeldAnswer {
         HeldAnswer { held, begins: 0, reply, from, asked: None }
+    }
+
+    /// The same of what is only these bytes of the whole.
+    pub(crate) fn of_part(self, part: &Part) -> HeldAnswer {
+        HeldAnswer { begins: part.range.start, ..self }
     }
 
     /// How what is held answers this request, if it does.
@@ -170,8 +195,8 @@ impl HeldAnswer {
             let page = remote.desk().page_of(exchange.id, user, &fetch.url, &fetch.head.fields);
             if page != exchange.id {
                 remote.desk().answered_here(page, self.held.id, remote.now());
-            } else if self.shows_a_page(fetch) && !remote.doubts().are_of(self.held.id) {
-                opened::tell(remote, &exchange, self.held.id);
+            } else if self.shows_a_page(fetch) && !remote.doubts().are_of(self.held.id, exchange.id) {
+                opened::tell(remote, &exchange, &self.held);
             }
         }
         match body {
@@ -207,7 +232,14 @@ pub(crate) async fn confirm(
             // What it names was renewed when it was heard.
             if !held.head.is_named_by(&not_modified.fields) {
                 let fresh = (*fresh).clone();
-                renew(remote, user, &fetch.url, request, held.id, held.partition, fresh).await;
+                match held.id {
+                    NO_ENTRY => renew_parts(remote, user, &fetch.url, request, held.partition, |head| {
+                        (head.nominated == held.head.nominated).then(|| fresh.clone())
+                    }),
+                    id => {
+                        renew(remote, user, &fetch.url, request, id, held.partition, fresh).await;
+                    }
+                }
             }
             let held = Held { head: Arc::new(*fresh), ..held.clone() };
             Confirmed::Held(held)
@@ -235,6 +267,24 @@ pub(crate) async fn renew(
         remote.repository().evict(id).await;
     }
     may_stay
+}
+
+/// The same of parts: `renewed` gives the head that takes the place of one, if any does.
+fn renew_parts(
+    remote: &Remote,
+    user: u64,
+    url: &Url,
+    request: &HeaderMap,
+    partition: Partition,
+    renewed: impl Fn(&Stored) -> Option<Stored>,
+) {
+    remote.parts().renew(partition, url.as_str(), |head| match renewed(head) {
+        None => Renewal::None,
+        Some(fresh) if may_stay(user, url, request, partition, &fresh) => {
+            Renewal::By(fresh.kept_by(partition.scope()).into())
+        }
+        Some(_) => Renewal::Forbidden,
+    });
 }
 
 /// Whether what has this head may be kept in `partition`.
@@ -272,14 +322,23 @@ pub(crate) async fn renew_named(
                 renew(remote, user, url, request, held.id, partition, fresh).await;
             }
         }
+        renew_parts(remote, user, url, request, partition, |head| {
+            let may_be_meant = head.answers(request) && is_bound_alike(partition, head, request);
+            renewed(head).filter(|_| may_be_meant)
+        });
     }
 }
 
 /// What is held was asked about, and this is no 304: where it is a full response, what is held is not suitable any more, even
 /// if nothing takes its place (RFC 9111 §4.3.3).
-pub(crate) async fn give_up(remote: &Remote, held: &Held, answer: &ResponseHead) {
+pub(crate) async fn give_up(remote: &Remote, url: &Url, held: &Held, answer: &ResponseHead) {
     if answer.status.is_success() && answer.status != StatusCode::PARTIAL_CONTENT {
-        remote.repository().evict(held.id).await;
+        match held.id {
+            NO_ENTRY => remote
+                .parts()
+                .forget_where(held.partition, url.as_str(), |head| head.nominated == held.head.nominated),
+            id => remote.repository().evict(id).await,
+        }
     }
 }
 

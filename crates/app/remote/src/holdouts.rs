@@ -52,6 +52,17 @@ impl Holdouts {
         way
     }
 
+    /// The load of `before`, whose document a redirect has led on, goes on as that of `page`. Gives how much ground is to fetch for
+    /// it, as before; `None` where nothing is known of it.
+    pub(crate) fn goes_on(&self, before: ExchangeId, page: ExchangeId) -> Option<Eagerness> {
+        self.lock().goes_on(before.0, page.0)
+    }
+
+    /// How much ground is to fetch for `page`.
+    pub(crate) fn way(&self, page: ExchangeId) -> Eagerness {
+        self.lock().way(page.0).unwrap_or_default()
+    }
+
     /// `exchange` begins, a request of the page whose document is `page`.
     pub(crate) fn asks(&self, exchange: ExchangeId, page: ExchangeId, now: Duration) {
         self.lock().asks(exchange.0, page.0, now);

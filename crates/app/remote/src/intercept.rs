@@ -122,7 +122,7 @@ impl Wish {
         tunnel: Tunnel,
         client: IpAddr,
     ) {
-        let Fit { tunnel, key, names_http } = match self.look(leaves, tunnel).await {
+        let Fit { tunnel, key, names_http } = match self.look(remote, leaves, tunnel).await {
             Ok(fit) => fit,
             Err(Unfit::Other { tunnel, why, lesson }) => {
                 let learn = |lesson| remote.consent().learn(lesson, client, self.bare_host(), self.port);
@@ -161,9 +161,9 @@ impl Wish {
     }
 
     /// Reads the client's first word and finds the certificate that answers it; nothing is answered yet.
-    async fn look(&self, leaves: &Leaves, tunnel: Tunnel) -> Result<Fit, Unfit> {
+    async fn look(&self, remote: &Remote, leaves: &Leaves, tunnel: Tunnel) -> Result<Fit, Unfit> {
         let unfit = |tunnel, why, lesson| Err(Unfit::Other { tunnel, why, lesson });
-        match tls::open(tunnel, PATIENCE).await {
+        match tls::open(tunnel, patience(remote, PATIENCE)).await {
             Opening::Other { tunnel } => unfit(tunnel, Bypass::NotTls, Some(Lesson::NotTls)),
             // It may wait for the server to begin, or be slow: nothing is known of the host by it.
             Opening::Silent { tunnel } => unfit(tunnel, Bypass::NotTls, None),
@@ -198,7 +198,7 @@ impl Wish {
     ) {
         let begun = Instant::now();
         let says_http = tokio::select! {
-            says_http = says_http(&mut connection, names_http) => says_http,
+            says_http = says_http(&mut connection, names_http, patience(remote, QUIET)) => says_http,
             () = remote.draining() => true,
             () = remote.gate().withdrawn(&self.pass) => true,
         };
@@ -246,7 +246,10 @@ impl Wish {
                 }
             }
         };
-        if has_left && !has_asked && begun.elapsed() < if names_http { AT_ONCE } else { QUIET } {
+        if has_left
+            && !has_asked
+            && begun.elapsed() < patience(remote, if names_http { AT_ONCE } else { QUIET })
+        {
             remote.consent().left(Stage::FirstRequest, address, self.bare_host(), self.port);
         }
         drop(connection);
@@ -260,11 +263,16 @@ impl Wish {
     }
 }
 
+/// So long, or as long as an answer takes that has to cross a slow network of the clients'.
+pub(crate) fn patience(remote: &Remote, least: Duration) -> Duration {
+    remote.within().trips.trips().patience(least)
+}
+
 /// Whether what is said inside is HTTP, as far as it can be told. Who has named it may say a bad request, which is answered so, and be
 /// silent for as long as it likes: browsers connect ahead of need.
-async fn says_http(connection: &mut Connection, names_http: bool) -> bool {
+async fn says_http(connection: &mut Connection, names_http: bool, patience: Duration) -> bool {
     // Who has left is judged by when it did.
-    names_http || timeout(QUIET, connection.speaks_http()).await.is_ok_and(|word| word != Some(false))
+    names_http || timeout(patience, connection.speaks_http()).await.is_ok_and(|word| word != Some(false))
 }
 
 impl Exchange {

@@ -20,6 +20,7 @@ mod class;
 mod classifier;
 mod clients;
 mod collapse;
+mod completing;
 mod components;
 mod consent;
 mod course;
@@ -69,7 +70,7 @@ use std::time::Duration;
 
 use announced::Announced;
 use auth::Gate;
-pub use classifier::{Classifier, Observed};
+pub use classifier::{Classifier, Observed, hear};
 use consent::Consent;
 pub use consent::ConsentError;
 use desk::Desk;

@@ -1,13 +1,14 @@
 //! What answers a request without crossing, if anything does: a promise, or the repository.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use farhop_bundle::{PRIVATE_TO, PromiseId, WhyAsk, not_modified, sameness, unfamiliar};
 use farhop_events::{AnsweredFrom, Crossing};
-use farhop_freshness::{Reply, RequestDirectives, Scope, Stored, Verdict, Why, shareable, storable};
+use farhop_freshness::{
+    Fallback, Part, Reply, RequestDirectives, Scope, Stored, Verdict, Why, select, shareable, storable,
+};
 use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
 use http::header::{self, HeaderMap, HeaderName};
@@ -15,10 +16,11 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use crate::Remote;
+use crate::completing::Beginning;
 use crate::desk::{Answering, Promised};
 use crate::exchange::Exchange;
 use crate::held::{HeldAnswer, Stale};
-use crate::parts::Found as Part;
+use crate::parts::Found as FoundPart;
 use crate::promising;
 use crate::request::Fetch;
 use crate::users::User;
@@ -36,8 +38,23 @@ pub(crate) enum Found {
     Unchanged { head: ResponseHead, early: bool },
     /// Only a stored answer was wanted, and there is none.
     Unsatisfiable,
-    /// By asking, with what is held and stale.
-    Ask { why: Crossing, field: Option<String>, stale: Option<Stale> },
+    /// By asking, with what is held of it.
+    Ask { why: Crossing, field: Option<String>, held: Meanwhile },
+}
+
+/// What is held of what is asked for all the same.
+#[derive(Default)]
+pub(crate) struct Meanwhile {
+    /// It answers once the origin has confirmed it, or where it does not answer.
+    pub(crate) stale: Option<Stale>,
+    /// Only what comes behind it has to cross.
+    pub(crate) beginning: Option<Beginning>,
+}
+
+impl From<Option<Stale>> for Meanwhile {
+    fn from(stale: Option<Stale>) -> Meanwhile {
+        Meanwhile { stale, beginning: None }
+    }
 }
 
 /// Looks a request up. Waits for the head of a promise that answers it, and for what the origin says of what is held where
@@ -71,8 +88,9 @@ impl Found {
     /// What is held and answers as soon as it is validated; nothing where the client wants the origin's own word.
     fn stale(&self) -> Option<&Held> {
         match self {
-            Found::Ask { why: Crossing::Stale, field: None, stale: Some(stale) } if stale.validates => {
-                Some(&stale.held)
+            Found::Ask { why: Crossing::Stale, field: None, held } => {
+                let stale = held.stale.as_ref().filter(|stale| stale.validates && stale.part.is_none());
+                stale.map(|stale| &stale.held)
             }
             _ => None,
         }
@@ -94,7 +112,7 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
             (false, true) => Crossing::Method,
             (false, false) => unforeseen(fields),
         };
-        return Found::Ask { why, field: None, stale: None };
+        return Found::Ask { why, field: None, held: Meanwhile::default() };
     }
     let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());
     let (mut why, mut field) = (unforeseen(fields), None);
@@ -132,7 +150,7 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
         }
         Err(WhyAsk::Method) => {}
     }
-    let mut stale = None;
+    let mut meanwhile = Meanwhile::default();
     if matches!(fetch.head.method, Method::GET | Method::HEAD) {
         match in_repository(remote, user.id, &fetch.head.method, fetch.url.as_str(), fields).await {
             Stocked::Answer { answer, doubtful } => {
@@ -141,12 +159,12 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
                 return Found::Held { answer, doubtful };
             }
             Stocked::Unsatisfiable => return Found::Unsatisfiable,
-            Stocked::Stale { stale: held, reason } => {
+            Stocked::Stale { held, reason } => {
                 // But for the field that differs, a promise would have answered.
                 if field.is_none() {
                     why = reason;
                 }
-                stale = held;
+                meanwhile = held;
             }
             Stocked::Nothing => {
                 if let Some(name) = differs_from_what_came(remote, user, fetch).await {
@@ -161,7 +179,7 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
     if RequestDirectives::of(fields).only_if_cached {
         return Found::Unsatisfiable;
     }
-    Found::Ask { why, field, stale }
+    Found::Ask { why, field, held: meanwhile }
 }
 
 /// The 304 that a promised response makes of this request, if it does. A body that nobody will want then is stopped.
@@ -202,7 +220,7 @@ async fn differs_from_what_came(remote: &Remote, user: &User, fetch: &Fetch) -> 
 pub(crate) enum Stocked {
     Answer { answer: HeldAnswer, doubtful: bool },
     Unsatisfiable,
-    Stale { stale: Option<Stale>, reason: Crossing },
+    Stale { held: Meanwhile, reason: Crossing },
     Nothing,
 }
 
@@ -220,8 +238,7 @@ pub(crate) async fn in_repository(
         found.extend(remote.repository().find(partition, url, fields).await);
     }
     found.retain(|held| is_bound_alike(held.partition, &held.head, fields));
-    // RFC 9111 §4: of several that fit, the latest by its date MUST be used.
-    found.sort_by_key(|held| Reverse((held.head.recency(), held.head.requested_at)));
+    select(&mut found, |held| &held.head);
     let mut best = Stocked::Nothing;
     for held in found {
         let stocked = judge(method, fields, held, now, remote.soon());
@@ -239,7 +256,7 @@ pub(crate) async fn in_repository(
     }
 }
 
-/// What came for other ranges: it answers where what is asked for now lies within it (RFC 9111 §3.3).
+/// What came for other ranges: it answers where what is asked for now lies within it (RFC 9111 §3.3), or is asked about.
 fn in_parts(
     remote: &Remote,
     user: u64,
@@ -248,30 +265,47 @@ fn in_parts(
     fields: &HeaderMap,
     now: SystemTime,
 ) -> Stocked {
-    let mut best = Stocked::Nothing;
+    let (mut stale, mut beginning, mut is_held) = (None, None, false);
     if method != Method::GET {
-        return best;
+        return Stocked::Nothing;
     }
-    let found = [Partition::User(user), Partition::Shared].map(|held| remote.parts().find(held, url, fields));
-    for part in found.into_iter().flatten() {
-        let Part { partition, head, body, range: here, complete } = part;
-        let held = Held { id: NO_ENTRY, partition, head, body };
-        let fits = is_bound_alike(partition, &held.head, fields)
-            && held.head.verdict(method, fields, partition.scope(), now) == Verdict::Fresh;
+    let parts = [Partition::User(user), Partition::Shared].map(|held| remote.parts().find(held, url, fields));
+    let mut parts: Vec<FoundPart> = parts.into_iter().flatten().collect();
+    parts.retain(|part| is_bound_alike(part.partition, &part.head, fields));
+    select(&mut parts, |part| &part.head);
+    for found in parts {
+        let FoundPart { partition, head, body, range, complete } = found;
+        let (held, part) = (Held { id: NO_ENTRY, partition, head, body }, Part { range, complete });
+        let verdict = held.head.verdict(method, fields, partition.scope(), now);
         let reply = held.head.reply(method, fields, Some(complete));
-        match &reply {
-            Reply::Part(asked, _) if fits && here.start <= asked.start && asked.end <= here.end => {
+        let lies_within = matches!(&reply, Reply::Part(asked, _) if part.has(asked));
+        match verdict {
+            Verdict::Fresh if lies_within => {
                 let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
-                let answer = HeldAnswer { begins: here.start, ..answer };
-                return Stocked::Answer { answer, doubtful: false };
+                return Stocked::Answer { answer: answer.of_part(&part), doubtful: false };
             }
-            Reply::Part(..) | Reply::Whole if fits => {
-                best = Stocked::Stale { stale: None, reason: Crossing::Range };
+            // RFC 9111 §4.3.1, §4.3.2: a part is asked about for a range that it has alone.
+            Verdict::Validate { why: Why::Stale | Why::ResponseNoCache, fallback } if lies_within => {
+                stale.get_or_insert(Stale { held, part: Some(part), validates: true, fallback });
             }
-            _ => {}
+            // Who gives it at once would have to ask about it behind the client's back, and there is no other way to a part's validators.
+            Verdict::Revalidate if lies_within => {
+                let fallback = Fallback::Disconnected;
+                stale.get_or_insert(Stale { held, part: Some(part), validates: true, fallback });
+            }
+            _ => {
+                is_held |= verdict == Verdict::Fresh && matches!(reply, Reply::Part(..) | Reply::Whole);
+                beginning = beginning.or_else(|| Beginning::of(fields, &held, &part, &reply, verdict));
+            }
         }
     }
-    best
+    match stale {
+        Some(stale) => Stocked::Stale { held: Some(stale).into(), reason: Crossing::Stale },
+        None if is_held || beginning.is_some() => {
+            Stocked::Stale { held: Meanwhile { stale: None, beginning }, reason: Crossing::Range }
+        }
+        None => Stocked::Nothing,
+    }
 }
 
 /// Whether a part of what is still arriving is sooner here if it is asked for: more than `soon` bytes come before it.
@@ -287,16 +321,16 @@ fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime, soon:
             let doubtful = verdict == Verdict::Revalidate;
             return match reply(method, fields, &held) {
                 Some(Reply::Part(part, _)) if is_far_ahead(&held, &part, soon) => {
-                    Stocked::Stale { stale: None, reason: Crossing::Range }
+                    Stocked::Stale { held: Meanwhile::default(), reason: Crossing::Range }
                 }
                 Some(reply) => {
                     let answer = HeldAnswer::new(held, reply, AnsweredFrom::Repository);
                     Stocked::Answer { answer, doubtful }
                 }
                 None if fields.contains_key(header::RANGE) => {
-                    Stocked::Stale { stale: None, reason: Crossing::Range }
+                    Stocked::Stale { held: Meanwhile::default(), reason: Crossing::Range }
                 }
-                None => Stocked::Stale { stale: None, reason: Crossing::Reload },
+                None => Stocked::Stale { held: Meanwhile::default(), reason: Crossing::Reload },
             };
         }
         Verdict::Unsatisfiable => return Stocked::Unsatisfiable,
@@ -307,10 +341,11 @@ fn judge(method: &Method, fields: &HeaderMap, held: Held, now: SystemTime, soon:
         _ => Crossing::Stale,
     };
     if matches!(why, Why::Method | Why::Authorization) {
-        return Stocked::Stale { stale: None, reason };
+        return Stocked::Stale { held: Meanwhile::default(), reason };
     }
     let validates = method == Method::GET && held.body.is_whole();
-    Stocked::Stale { stale: Some(Stale { held, validates, fallback }), reason }
+    let stale = Stale { held, part: None, validates, fallback };
+    Stocked::Stale { held: Some(stale).into(), reason }
 }
 
 /// How what is held answers a request; `None` where its conditions are the origin's to evaluate, or where it asks for a part

@@ -2,10 +2,11 @@
 //! every store and eviction; on another carrier only what ground has not heard. It goes in small portions, after everything
 //! that someone waits for. Which of it answers a request is still `lookup`'s word.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::hash::BuildHasher;
+use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
 use farhop_freshness::ResponseDirectives;
@@ -15,12 +16,13 @@ use farhop_htotp::mirror::{
 use farhop_store::{Change, Held, Partition};
 use farhop_transport::hop::Hop;
 use http::header::{self, HeaderMap};
+use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::Remote;
-use crate::lookup::depends_on;
+use crate::lookup::{NO_ENTRY, depends_on};
 
 /// Entries in one word.
 const PORTION: usize = 128;
@@ -42,8 +44,29 @@ pub(crate) enum Said {
     Differ(u64, Vec<u64>),
 }
 
+/// Entries that ground has missed, and that are looked at next; of more it is told when it misses them again.
+const MOST_MISSED: usize = 1_024;
+
 /// What ground was told, on whichever carrier; one at a time is told more.
-pub(crate) struct Mirror(tokio::sync::Mutex<Log>);
+pub(crate) struct Mirror {
+    log: tokio::sync::Mutex<Log>,
+    missed: std::sync::Mutex<BTreeSet<u64>>,
+    has_missed: Notify,
+}
+
+impl Mirror {
+    /// Ground has promised what this entry answers: it was not told of it, or not any more, or knows it already and has its reasons.
+    pub(crate) fn missed(&self, entry: u64) {
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        if entry != NO_ENTRY && missed.len() < MOST_MISSED && missed.insert(entry) {
+            self.has_missed.notify_one();
+        }
+    }
+
+    fn take_missed(&self) -> BTreeSet<u64> {
+        std::mem::take(&mut *self.missed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 struct Log {
     ledger: Ledger,
@@ -57,13 +80,14 @@ impl Default for Mirror {
         let hasher = RandomState::new();
         // Chosen by the system: no other log of this remote has this name.
         let name = hasher.hash_one(std::process::id()) >> 2 | 1;
-        Mirror(tokio::sync::Mutex::new(Log { ledger: Ledger::new(name), changes: None, hasher }))
+        let log = tokio::sync::Mutex::new(Log { ledger: Ledger::new(name), changes: None, hasher });
+        Mirror { log, missed: <_>::default(), has_missed: Notify::new() }
     }
 }
 
 /// Keeps ground's mirror until it is dropped with the carrier.
 pub(crate) async fn keep(remote: &Remote, hop: &Hop, mut said: UnboundedReceiver<Said>) -> Infallible {
-    let mut log = remote.mirror().0.lock().await;
+    let mut log = remote.mirror().log.lock().await;
     // One that has nothing to go on with is told all.
     let (heard, is_kept) = heard(hop, &mut said).await;
     log.listen(remote).await;
@@ -138,6 +162,10 @@ impl Log {
                     hop.tell_mirror(Word::Log(self.ledger.differ(of, &buckets)));
                 }
                 return;
+            }
+            () = remote.mirror().has_missed.notified() => {
+                let missed = remote.mirror().take_missed();
+                return missed.into_iter().for_each(|entry| self.ledger.stored(entry));
             }
             change = changes.recv(), if is_told => Some(change),
             () = tokio::time::sleep(LOOK), if !is_told => None,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use farhop_bundle::Eagerness;
-use farhop_htotp::head::{HELD, UNASKED};
+use farhop_htotp::head::{HELD, HeldPage, UNASKED};
 use farhop_htotp::session::Ask;
+use farhop_store::Held;
 use farhop_transport::hop::{Arrival, Receiver};
 use http::HeaderValue;
 use http::header::{self, HeaderName};
@@ -20,8 +21,8 @@ use crate::promising::{Offer, Page};
 const OF_CLIENT: [HeaderName; 4] =
     [header::IF_MODIFIED_SINCE, header::IF_NONE_MATCH, header::IF_RANGE, header::RANGE];
 
-/// Tells ground that `client` is answered from `entry`, if ground makes use of that and is to fetch anything for the page.
-pub(crate) fn tell(remote: &Arc<Remote>, client: &Exchange, entry: u64) {
+/// Tells ground that `client` is answered from `held`, if ground makes use of that and is to fetch anything for the page.
+pub(crate) fn tell(remote: &Arc<Remote>, client: &Exchange, held: &Held) {
     let carrier = remote.uplink().now().filter(|carrier| carrier.hop.takes_held_pages());
     let Some(carrier) = carrier else { return };
     remote.holdouts().held(client.id);
@@ -33,7 +34,8 @@ pub(crate) fn tell(remote: &Arc<Remote>, client: &Exchange, entry: u64) {
     if client.eagerness != Eagerness::All {
         head.fields.insert(UNASKED, HeaderValue::from_static(client.eagerness.as_str()));
     }
-    head.fields.insert(HELD, HeaderValue::from(entry));
+    let held = HeldPage { entry: held.id, dated: held.head.validators().is_none().then(|| dated(held)) };
+    head.fields.insert(HELD, held.into());
     let port = if head.scheme == "https" { 443 } else { 80 };
     let ask = Ask {
         exchange: client.id.0,
@@ -47,6 +49,11 @@ pub(crate) fn tell(remote: &Arc<Remote>, client: &Exchange, entry: u64) {
     sender.finish(None);
     let page = Page::new(remote, client, &carrier, asked_at);
     tokio::spawn(async move { hear(&page, receiver).await });
+}
+
+/// When its origin made it, in seconds since 1970.
+fn dated(held: &Held) -> u64 {
+    held.head.date().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Takes in what ground says of what the page will need, to the end.

@@ -1,14 +1,17 @@
-//! Parts of responses, as they came for requests with `Range`: put together where they touch, they answer what lies within
-//! one of them (RFC 9111 §3.3, §3.4), and go to the repository once all is here. In memory, bounded.
+//! Parts of responses, as they came for requests with `Range`, or of what broke off: put together where they touch, they answer what
+//! lies within one of them (RFC 9111 §3.3, §3.4), and go to the repository once all is here. In memory, bounded.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bytes::BytesMut;
+use farhop_events::Event;
 use farhop_freshness::{Part, Stored};
 use farhop_store::{Body, Budget, Partition, Piece};
 use http::HeaderMap;
+
+use crate::Remote;
 
 /// Responses of which parts are kept.
 const MOST: usize = 256;
@@ -43,6 +46,47 @@ pub(crate) struct Found {
     pub(crate) complete: u64,
 }
 
+/// What is coming, and may be kept as a part: what is one, and what is the whole, should it break off.
+pub(crate) struct Coming {
+    partition: Partition,
+    url: String,
+    head: Stored,
+    part: Part,
+}
+
+/// What becomes of the head of parts.
+pub(crate) enum Renewal {
+    /// It stays as it is.
+    None,
+    /// This takes its place.
+    By(Arc<Stored>),
+    /// The parts go.
+    Forbidden,
+}
+
+impl Coming {
+    /// `head` is that of the whole. `None` where parts of it cannot be put together with others.
+    pub(crate) fn new(partition: Partition, url: &str, head: &Stored, part: Part) -> Option<Coming> {
+        let may_be_kept = head.has_strong_validator();
+        may_be_kept.then(|| Coming { partition, url: url.to_owned(), head: head.clone(), part })
+    }
+
+    /// Keeps it, as far as it is in `body`, which is ended; and all that it is of, if that is here now.
+    pub(crate) async fn keep(mut self, remote: &Remote, body: Body) {
+        let body = if body.is_whole() { Some(body) } else { begun(&body, remote.parts().budget()) };
+        let Some(body) = body.filter(|body| (1..=self.part.length()).contains(&body.written())) else {
+            return;
+        };
+        self.part.range.end = self.part.range.start + body.written();
+        let Coming { partition, url, head, part } = self;
+        let bytes = part.length();
+        if let Some((whole, body)) = remote.parts().add(partition, &url, head, &part, body) {
+            remote.repository().store(partition, &url, whole, body).await;
+        }
+        remote.bus().emit(Event::Stored { url: remote.bus().url(&url), bytes });
+    }
+}
+
 /// See the module.
 pub(crate) struct Parts {
     state: Mutex<State>,
@@ -61,6 +105,11 @@ impl Parts {
     /// None yet; their bytes count in `budget`.
     pub(crate) fn new(budget: Arc<Budget>) -> Parts {
         Parts { state: Mutex::default(), budget }
+    }
+
+    /// In which their bytes count.
+    fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -112,7 +161,11 @@ impl Parts {
         });
         let before = before.map(|at| responses.remove(at));
         let goes_on = |before: &Response| before.complete == part.complete && before.head.goes_with(&head);
-        let mut parts = before.filter(goes_on).map(|before| before.parts).unwrap_or_default();
+        let (head, mut parts) = match before.filter(goes_on) {
+            // RFC 9111 §3.4: the stored fields MUST be updated by those of the new part.
+            Some(before) => (head.joined_to(&before.head), before.parts),
+            None => (head, Vec::new()),
+        };
         self.join(&mut parts, Kept { range: part.range.clone(), body });
         if let [Kept { range, body }] = &*parts
             && *range == (0..part.complete)
@@ -172,6 +225,23 @@ impl Parts {
         responses.drain(..gone);
     }
 
+    /// The origin has spoken of what is kept in `partition` for `url`: what follows for each head.
+    pub(crate) fn renew(&self, partition: Partition, url: &str, renewal: impl Fn(&Stored) -> Renewal) {
+        self.lock().responses.retain_mut(|response| {
+            if response.partition != partition || *response.url != *url {
+                return true;
+            }
+            match renewal(&response.head) {
+                Renewal::None => true,
+                Renewal::Forbidden => false,
+                Renewal::By(head) => {
+                    response.head = head;
+                    true
+                }
+            }
+        });
+    }
+
     /// Drops all parts of `url`, whosever they are: something newer is known of it.
     pub(crate) fn forget(&self, url: &str) {
         self.lock().responses.retain(|response| *response.url != *url);
@@ -200,6 +270,16 @@ impl Parts {
     pub(crate) fn clear(&self) {
         self.lock().responses.clear();
     }
+}
+
+/// What has come of a body that broke off, as one that is whole; `None` where its beginning is gone.
+fn begun(body: &Body, budget: &Arc<Budget>) -> Option<Body> {
+    let reader = body.reader()?;
+    let mut bytes = BytesMut::new();
+    while let Some(Ok(Piece::Data(piece))) = reader.take() {
+        bytes.extend_from_slice(&piece);
+    }
+    Some(Body::whole(budget, bytes.freeze(), None))
 }
 
 /// All bytes of a body that is whole.
@@ -301,6 +381,36 @@ mod tests {
         let parts = parts(1 << 20);
         assert_eq!((add(&parts, "\"1\"", 0..5), add(&parts, "\"2\"", 5..10)), (None, None));
         assert_eq!(kept(&parts), [(5..10, Bytes::from_static(b"56789"))]);
+    }
+
+    #[test]
+    fn what_came_of_a_body_that_broke_off_is_there_as_long_as_its_beginning_is() {
+        let budget = Budget::new(1 << 20);
+        let (mut intake, body) = Body::new(&budget, 1 << 20);
+        for piece in [&WHOLE[..3], &WHOLE[3..7]] {
+            intake.push(Bytes::from_static(piece));
+        }
+        intake.fail(farhop_store::Broken::Lost);
+        let kept = begun(&body, &budget).unwrap();
+        assert_eq!((kept.is_whole(), read(&kept).unwrap()), (true, BytesMut::from(&WHOLE[..7])));
+        let (intake, given_up) = Body::new(&budget, 1 << 20);
+        drop(intake);
+        assert!(begun(&given_up, &budget).is_none());
+    }
+
+    #[test]
+    fn a_renewed_head_takes_the_place_of_the_old_one_or_the_parts_go() {
+        let parts = parts(1 << 20);
+        add(&parts, "\"1\"", 2..4);
+        parts.renew(Partition::User(1), URL, |_| Renewal::Forbidden);
+        parts.renew(Partition::Shared, "http://b.test/", |_| Renewal::Forbidden);
+        parts.renew(Partition::Shared, URL, |_| Renewal::None);
+        assert_eq!(kept(&parts).len(), 1);
+        parts.renew(Partition::Shared, URL, |_| Renewal::By(head("\"2\"").into()));
+        let found = parts.find(Partition::Shared, URL, &HeaderMap::new());
+        assert_eq!(found[0].head.fields[header::ETAG], "\"2\"");
+        parts.renew(Partition::Shared, URL, |_| Renewal::Forbidden);
+        assert!(kept(&parts).is_empty());
     }
 
     #[test]

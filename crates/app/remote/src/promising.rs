@@ -7,10 +7,12 @@ use std::time::SystemTime;
 use farhop_bundle::PromiseId;
 use farhop_consent::Decision;
 use farhop_events::ExchangeId;
+use farhop_freshness::Part;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::Priority;
 use farhop_transport::hop::{Hop, Receiver};
-use http::{HeaderMap, Method};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, StatusCode};
 use tokio::sync::watch;
 use url::Url;
 
@@ -24,6 +26,7 @@ use crate::exchange::Exchange;
 use crate::held;
 use crate::kept::{Kept, Place, Slot};
 use crate::lookup::{Stocked, in_repository, partition_for, to_store};
+use crate::parts::Coming;
 use crate::stock;
 use crate::uplink::Carrier;
 use crate::users::User;
@@ -157,10 +160,19 @@ impl Page {
     }
 }
 
-/// Whether the repository would answer the promised request without asking.
+/// Whether the repository would answer the promised request without asking. Ground does not promise what it knows to be held.
 async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -> bool {
-    let stocked = in_repository(remote, user.id, &Method::GET, url.as_str(), request).await;
-    matches!(stocked, Stocked::Answer { doubtful: false, .. })
+    match in_repository(remote, user.id, &Method::GET, url.as_str(), request).await {
+        Stocked::Answer { answer, doubtful } => {
+            remote.mirror().missed(answer.held.id);
+            !doubtful
+        }
+        Stocked::Stale { held, .. } => {
+            held.stale.into_iter().for_each(|stale| remote.mirror().missed(stale.held.id));
+            false
+        }
+        Stocked::Unsatisfiable | Stocked::Nothing => false,
+    }
 }
 
 /// Tells ground of the promises that nobody wants any more.
@@ -265,7 +277,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     }
     let asked = (&known.url, &*known.request);
     held::heard(remote, known.user.id, asked, &head, requested_at).await;
-    let mut place = Place::Nowhere;
+    let (mut place, mut coming) = (Place::Nowhere, None);
     let mut outcome = Outcome::of(head.status, &known.request, None);
     if let Some(partition) =
         partition_for(known.user.id, &known.url, &known.request, head.status, &head.fields)
@@ -273,6 +285,10 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
         let entry = to_store(partition, &known.request, &head, requested_at);
         let url = known.url.as_str();
         outcome = Outcome::of(head.status, &known.request, Some((partition, &entry)));
+        let length = head.fields.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let whole = length.filter(|_| head.status == StatusCode::OK);
+        let whole = whole.map(|complete| Part { range: 0..complete, complete });
+        coming = whole.and_then(|whole| Coming::new(partition, url, &entry, whole));
         place = Place::Held(remote.repository().store(partition, url, entry, body.clone()).await);
         remote.parts().forget(url);
     }
@@ -292,6 +308,12 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
                 stock::tell_stored(remote, stored).await;
             }
         }
-        Err(_) => remote.desk().withdraw(id, remote.now()),
+        Err(_) => {
+            remote.desk().withdraw(id, remote.now());
+            // What has come of it need not come again.
+            if let Some(coming) = coming {
+                coming.keep(remote, abandon.body()).await;
+            }
+        }
     }
 }

@@ -22,8 +22,8 @@ pub(crate) enum Wanted {
     Tunnel { host: String, port: u16 },
     /// It is for this proxy itself.
     Own { status: StatusCode, text: &'static str },
-    /// TRACE with `Max-Forwards: 0`: sent back as it came.
-    Echo(HeaderMap),
+    /// TRACE with `Max-Forwards: 0`: sent back as it came, with this target.
+    Echo { target: String, fields: HeaderMap },
 }
 
 /// A request that may cross.
@@ -114,7 +114,11 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
         && let Some(left) = max_forwards(&fields)
     {
         match (left, &method) {
-            (0, &Method::TRACE) => return Wanted::Echo(fields),
+            (0, &Method::TRACE) if way == Way::Explicit => {
+                let target = format!("{}://{authority}{path}", scheme.as_str());
+                return Wanted::Echo { target, fields };
+            }
+            (0, &Method::TRACE) => return Wanted::Echo { target: path.to_string(), fields },
             (0, _) => return Wanted::Own { status: StatusCode::OK, text: "" },
             (left, _) => drop(fields.insert(MAX_FORWARDS, HeaderValue::from(left - 1))),
         }

@@ -1,10 +1,11 @@
 //! Asks the origin behind the client's back about what was given stale (RFC 5861 §3), once at a time for each entry.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use farhop_events::Crossing;
+use farhop_events::{Crossing, ExchangeId};
 use farhop_freshness::RequestDirectives;
 use farhop_store::Held;
 use http::header::{self, HeaderName};
@@ -27,18 +28,18 @@ const OF_CLIENT: [HeaderName; 6] = [
     header::RANGE,
 ];
 
-/// The entries that are being asked about.
+/// The entries that are being asked about, each with the exchange that was answered from it.
 #[derive(Default)]
-pub(crate) struct Doubts(Mutex<HashSet<u64>>);
+pub(crate) struct Doubts(Mutex<HashMap<u64, ExchangeId>>);
 
 impl Doubts {
-    fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, ExchangeId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the origin is being asked about this entry.
-    pub(crate) fn are_of(&self, entry: u64) -> bool {
-        self.lock().contains(&entry)
+    /// Whether the origin is being asked about this entry since it has answered `client`.
+    pub(crate) fn are_of(&self, entry: u64, client: ExchangeId) -> bool {
+        self.lock().get(&entry) == Some(&client)
     }
 }
 
@@ -58,12 +59,17 @@ impl Drop for Claim {
 pub(crate) fn begin(remote: &Arc<Remote>, client: &Exchange, held: Held) {
     // RFC 9111 §5.2.1.5: nothing that comes of such a request may be stored.
     let is_asked = remote.validating().awaited(held.id).is_some();
-    if is_asked
-        || RequestDirectives::of(&client.fetch.head.fields).no_store
-        || !remote.doubts().lock().insert(held.id)
-    {
+    if is_asked || RequestDirectives::of(&client.fetch.head.fields).no_store {
         return;
     }
+    match remote.doubts().lock().entry(held.id) {
+        Entry::Occupied(_) => return,
+        Entry::Vacant(doubt) => {
+            doubt.insert(client.id);
+        }
+    }
+    // Of a page ground hears by this, and does its part.
+    remote.holdouts().held(client.id);
     let claim = Claim { remote: Arc::clone(remote), entry: held.id };
     let exchange = behind(remote, client);
     tokio::spawn(async move { validate(&claim.remote, &exchange, &held).await });
@@ -74,7 +80,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
     let mut head = client.fetch.head.clone();
     head.method = Method::GET;
     OF_CLIENT.iter().for_each(|name| drop(head.fields.remove(name)));
-    let (uploaded, course, eagerness, cut_short) = <_>::default();
+    let (uploaded, course, cut_short) = <_>::default();
     Exchange {
         id: remote.next_exchange(),
         user: client.user.clone(),
@@ -85,7 +91,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
         started: Instant::now(),
         uploaded,
         course,
-        eagerness,
+        eagerness: client.eagerness,
         cut_short,
     }
 }
@@ -106,7 +112,7 @@ async fn validate(remote: &Arc<Remote>, exchange: &Exchange, held: &Held) {
                     let (user, fetch) = (exchange.user.id, &exchange.fetch);
                     confirm(remote, user, fetch, held, &asked.head, requested_at).await;
                 } else {
-                    give_up(remote, held, &asked.head).await;
+                    give_up(remote, &exchange.fetch.url, held, &asked.head).await;
                 }
                 return;
             }

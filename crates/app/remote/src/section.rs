@@ -1,4 +1,5 @@
-//! A body as a client gets it: all of it, or the bytes of one range.
+//! A body as a client gets it: all of it, or the bytes of one range; from one place, or its beginning from one and its rest from
+//! another.
 
 use std::ops::Range;
 
@@ -15,6 +16,8 @@ pub(crate) struct Section {
     left: Option<u64>,
     /// What was waited for and is not taken yet.
     first: Option<Piece>,
+    /// Reads what comes behind it.
+    then: Option<Reader>,
 }
 
 impl Section {
@@ -25,7 +28,7 @@ impl Section {
 
     /// What `reader` reads, which is what comes behind so many bytes of the body.
     pub(crate) fn rest(reader: Reader, at: u64) -> Section {
-        Section { reader, skip: 0, at, left: None, first: None }
+        Section { reader, skip: 0, at, left: None, first: None, then: None }
     }
 
     /// Goes on where it is, with another reader of the same body from its beginning.
@@ -36,7 +39,22 @@ impl Section {
     /// These bytes of what `reader` reads from the body's beginning on.
     pub(crate) fn part(reader: Reader, range: &Range<u64>) -> Section {
         let left = Some(range.end - range.start);
-        Section { reader, skip: range.start, at: range.start, left, first: None }
+        Section { reader, skip: range.start, at: range.start, left, first: None, then: None }
+    }
+
+    /// The same, and behind it all that `rest` reads.
+    pub(crate) fn and_then(self, rest: Reader) -> Section {
+        Section { then: Some(rest), ..self }
+    }
+
+    /// Whether it ends here; where something comes behind it, it goes on with that.
+    fn is_over(&mut self) -> bool {
+        if self.left != Some(0) {
+            return false;
+        }
+        let Some(rest) = self.then.take() else { return true };
+        (self.reader, self.left) = (rest, None);
+        false
     }
 
     /// Waits for the first piece, which stays to be taken.
@@ -56,7 +74,7 @@ impl Section {
             return Some(Ok(first));
         }
         loop {
-            if self.left == Some(0) {
+            if self.is_over() {
                 return Some(Ok(Piece::End(None)));
             }
             let piece = self.reader.take()?;
@@ -75,7 +93,7 @@ impl Section {
             return Ok(first);
         }
         loop {
-            if self.left == Some(0) {
+            if self.is_over() {
                 return Ok(Piece::End(None));
             }
             let piece = self.reader.next().await;
@@ -164,6 +182,22 @@ mod tests {
                 }
                 assert_eq!(got, &b"0123456789"[2..end], "{cut}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_comes_behind_it_is_read_where_it_ends() {
+        let body = |bytes| Body::whole(&Budget::new(10), Bytes::from_static(bytes), None).reader().unwrap();
+        for begun in [false, true] {
+            let mut section = Section::part(body(b"01234"), &(2..5)).and_then(body(b"567"));
+            if begun {
+                section.begin().await.unwrap();
+            }
+            let mut got = Vec::new();
+            while let Piece::Data(bytes) = section.next().await.unwrap() {
+                got.extend_from_slice(&bytes);
+            }
+            assert_eq!(got, b"234567");
         }
     }
 

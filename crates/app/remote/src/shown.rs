@@ -1,11 +1,11 @@
-//! What a connection, or a flow of datagrams, shows of itself while it goes on: its client's first bytes, and how large and how many
-//! its packets are. What is encrypted shows nothing else. It says when that may change what the flow is for; which class that
+//! What a connection, or a flow of datagrams, shows of itself while it goes on: its client's first bytes, with the hello of TLS or of
+//! QUIC, and how large and how many its packets are. What is encrypted shows nothing else. It says when that may change what the flow is for; which class that
 //! is, `class` says. No I/O.
 
 use std::time::Duration;
 
 use farhop_diffserv::classify::{Flow, Opening, Protocol, Seen};
-use farhop_front::tls::{Reading, read_hello};
+use farhop_front::tls::{ClientHello, Initials, Reading, read_hello};
 use farhop_units::Bytes;
 
 /// The longest first word, and the most pieces of it, that are looked at: hellos of browsers have some 2,000 bytes.
@@ -24,12 +24,20 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// … of which so many packets of before say something still: a shell remains one while its user thinks.
 const REMEMBERED: u64 = 8;
 
+/// What its client's first bytes are looked at for.
+enum Listens {
+    /// There is nothing more that they could say.
+    No,
+    /// A stream's, of which so many pieces have come.
+    Stream { pieces: u32 },
+    /// The hello in a QUIC client's first datagrams.
+    Quic(Box<Initials>),
+}
+
 /// See the module.
 pub(crate) struct Shown {
     flow: Flow,
-    /// The first bytes are still coming.
-    listens: bool,
-    pieces: u32,
+    listens: Listens,
     /// Since the last pause, and what is remembered of before.
     seen: Seen,
     /// There were enough packets to say how it behaves.
@@ -41,11 +49,15 @@ pub(crate) struct Shown {
 impl Shown {
     /// A flow that begins, of which this is known: of datagrams the first of them too.
     pub(crate) fn new(mut flow: Flow) -> Shown {
+        let listens = match (flow.protocol, Opening::of(flow.protocol, &flow.first_bytes)) {
+            (Protocol::Tcp, _) => Listens::Stream { pieces: 0 },
+            (Protocol::Udp, Some(Opening::Quic)) => Listens::Quic(Box::default()),
+            (Protocol::Udp, _) => Listens::No,
+        };
         flow.first_bytes = begin(&flow.first_bytes);
-        let listens = flow.protocol == Protocol::Tcp;
         let seen = Seen { packets: 0, bytes: Bytes(0), over: Duration::ZERO };
         let last = Duration::ZERO;
-        Shown { flow, listens, pieces: 0, seen, is_known: false, judge_at: FEW, last }
+        Shown { flow, listens, seen, is_known: false, judge_at: FEW, last }
     }
 
     /// What is known of it so far.
@@ -55,7 +67,7 @@ impl Shown {
 
     /// Its client says this; whether that may change what it is for.
     pub(crate) fn said(&mut self, now: Duration, bytes: &[u8]) -> bool {
-        let is_news = self.listens && self.listen(bytes);
+        let is_news = self.listen(bytes);
         self.passed(now, bytes.len()) || is_news
     }
 
@@ -97,14 +109,33 @@ impl Shown {
 
     /// More of the first bytes; whether they say more than before.
     fn listen(&mut self, bytes: &[u8]) -> bool {
+        match &mut self.listens {
+            Listens::No => false,
+            Listens::Stream { pieces } => {
+                *pieces += 1;
+                let is_last = *pieces >= MOST_PIECES;
+                self.listen_to_stream(bytes, is_last)
+            }
+            Listens::Quic(initials) => {
+                let reading = initials.read(bytes);
+                if reading != Reading::NeedMore {
+                    self.listens = Listens::No;
+                }
+                let Reading::Hello(hello) = reading else { return false };
+                take_down(&mut self.flow, hello);
+                true
+            }
+        }
+    }
+
+    fn listen_to_stream(&mut self, bytes: &[u8], is_last: bool) -> bool {
         let before = (Opening::of(self.flow.protocol, &self.flow.first_bytes), self.flow.sni.is_some());
         let room = LONGEST_WORD - self.flow.first_bytes.len().min(LONGEST_WORD);
         let mut word = std::mem::take(&mut self.flow.first_bytes);
         word.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.pieces += 1;
         let is_open = hear(&mut self.flow, word);
-        self.listens = is_open && self.pieces < MOST_PIECES && self.flow.first_bytes.len() < LONGEST_WORD;
-        if !self.listens {
+        if !is_open || is_last || self.flow.first_bytes.len() >= LONGEST_WORD {
+            self.listens = Listens::No;
             self.flow.first_bytes = begin(&self.flow.first_bytes);
         }
         let after = (Opening::of(self.flow.protocol, &self.flow.first_bytes), self.flow.sni.is_some());
@@ -122,14 +153,18 @@ pub(crate) fn hear(flow: &mut Flow, word: Vec<u8>) -> bool {
     let reading = read_hello(&word);
     let needs_more = reading == Reading::NeedMore;
     if let Reading::Hello(hello) = reading {
-        flow.sni = hello.sni.and_then(|name| name.parse().ok());
-        let text = |protocol: Vec<u8>| String::from_utf8(protocol).ok();
-        flow.alpn = hello.alpn.into_iter().filter_map(text).collect();
+        take_down(flow, hello);
     }
     let is_known = Opening::of(flow.protocol, &word).is_some();
     flow.first_bytes = word;
     // The longest that an opening is told by.
     needs_more || (!is_known && flow.first_bytes.len() < 20)
+}
+
+fn take_down(flow: &mut Flow, hello: ClientHello) {
+    flow.sni = hello.sni.and_then(|name| name.parse().ok());
+    let text = |protocol: Vec<u8>| String::from_utf8(protocol).ok();
+    flow.alpn = hello.alpn.into_iter().filter_map(text).collect();
 }
 
 #[cfg(test)]
@@ -176,6 +211,35 @@ mod tests {
         }
     }
 
+    /// RFC 9001 A.2, for example.com: in one datagram, and the same hello in two, its end first. Each after its length.
+    const WHOLE: &[u8] = include_bytes!("../../../../fuzz/corpus/front_initials/rfc9001");
+    const HALVES: &[u8] = include_bytes!("../../../../fuzz/corpus/front_initials/two-datagrams");
+
+    #[test]
+    fn the_hello_of_quic_is_read_from_as_many_datagrams_as_it_takes() {
+        for (datagrams, count) in [(WHOLE, 1), (HALVES, 2)] {
+            let datagrams: Vec<&[u8]> = datagrams.chunks(2 + 1200).map(|it| &it[2..]).collect();
+            let mut flow = flow(Protocol::Udp);
+            flow.first_bytes = datagrams[0].to_vec();
+            let mut shown = Shown::new(flow);
+            let news: Vec<bool> = datagrams.iter().map(|it| shown.said(ms(0), it)).collect();
+            assert_eq!(news.iter().position(|it| *it), Some(count - 1), "with the last of {count}");
+            let flow = shown.flow();
+            assert_eq!(flow.sni.as_ref().map(ToString::to_string).as_deref(), Some("example.com"));
+            assert_eq!(flow.alpn, ["alpn"]);
+            assert!(matches!(shown.listens, Listens::No) && flow.first_bytes.len() == KEPT);
+        }
+    }
+
+    #[test]
+    fn datagrams_of_another_protocol_are_not_looked_into() {
+        let mut flow = flow(Protocol::Udp);
+        flow.first_bytes = b"anything".to_vec();
+        let mut shown = Shown::new(flow);
+        assert!(matches!(shown.listens, Listens::No) && !shown.said(ms(0), &WHOLE[2..]));
+        assert!(shown.flow().sni.is_none());
+    }
+
     #[test]
     fn no_client_has_more_read_than_a_word() {
         let mut shown = Shown::new(flow(Protocol::Tcp));
@@ -184,12 +248,13 @@ mod tests {
             shown.said(ms(0), piece);
         }
         assert_eq!(shown.flow().first_bytes.len(), KEPT);
-        assert!(!shown.listens);
+        assert!(matches!(shown.listens, Listens::No));
         let mut shown = Shown::new(flow(Protocol::Tcp));
         for piece in endless.chunks(1).take(1_000) {
             shown.said(ms(0), piece);
         }
-        assert!(shown.flow().first_bytes.len() == MOST_PIECES as usize && !shown.listens);
+        assert_eq!(shown.flow().first_bytes.len(), MOST_PIECES as usize);
+        assert!(matches!(shown.listens, Listens::No));
     }
 
     #[test]

@@ -72,6 +72,9 @@ fn path(remote: &Remote) -> serde_json::Value {
             let towards = carrier.connection.remote_address();
             told.decided.extend(remote.repairs.decided(towards, &remote.plan));
         }
+        let trips = remote.within().trips.trips();
+        told.measured = told.measured.with_browsers(&trips);
+        told.decided.extend(trips.towards_browsers(remote.settings().timeouts.head));
         json!({
             "peer": carrier.peer,
             "address": carrier.address.to_string(),

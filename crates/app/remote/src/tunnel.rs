@@ -15,9 +15,11 @@ use tokio::time::Instant;
 use crate::Remote;
 use crate::answers::Trouble;
 use crate::auth::Pass;
+use crate::calls::Signalling;
 use crate::carry::{Carried, Passed, Word, carry};
 use crate::class;
 use crate::shown::{self, Shown};
+use crate::udp::is_of_sip;
 use crate::uplink::Carrier;
 use crate::users::User;
 
@@ -41,6 +43,15 @@ pub(crate) struct Wish {
     /// The class of its port, if the operator's lists give it one.
     pub(crate) listed: Option<Class>,
     pub(crate) started: Instant,
+}
+
+/// What is looked at of what a tunnel carries.
+struct Watched<'a> {
+    shown: Shown,
+    /// What it counts as.
+    class: Class,
+    /// Of one by a port of SIP.
+    signalling: Option<Signalling<'a>>,
 }
 
 impl Wish {
@@ -115,7 +126,10 @@ impl Wish {
             (None, settings) => settings.timeouts.tunnel_idle,
         };
         let over = remote.gate().withdrawn(&self.pass);
-        let watched = Mutex::new((Shown::new(self.flow()), class));
+        let settings = remote.settings();
+        let calls = remote.flows.get().filter(|_| is_of_sip(self.port, &settings)).map(|flows| flows.calls());
+        let signalling = calls.map(Signalling::of);
+        let watched = Mutex::new(Watched { shown: Shown::new(self.flow()), class, signalling });
         let judge = |passed: Passed<'_>| self.judge(remote, &watched, &passed);
         let carried = carry(tunnel, sender, receiver, idle, over, hear, judge).await;
         if !carried.failed {
@@ -133,13 +147,19 @@ impl Wish {
     }
 
     /// Another class, where it shows by what passes that it has one.
-    fn judge(&self, remote: &Remote, watched: &Mutex<(Shown, Class)>, passed: &Passed<'_>) -> Option<Class> {
+    fn judge(&self, remote: &Remote, watched: &Mutex<Watched<'_>>, passed: &Passed<'_>) -> Option<Class> {
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shown, class) = &mut *watched;
+        let Watched { shown, class, signalling } = &mut *watched;
         let now = remote.now();
         let may_differ = match *passed {
-            Passed::Said(bytes) => shown.said(now, bytes),
-            Passed::Heard(bytes) => shown.passed(now, bytes),
+            Passed::Said(bytes) => {
+                signalling.iter_mut().for_each(|it| it.said(Instant::now(), bytes));
+                shown.said(now, bytes)
+            }
+            Passed::Heard(bytes) => {
+                signalling.iter_mut().for_each(|it| it.heard(Instant::now(), bytes));
+                shown.passed(now, bytes.len())
+            }
         };
         if !may_differ {
             return None;

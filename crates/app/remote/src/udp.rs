@@ -151,6 +151,11 @@ pub(crate) async fn accept(remote: Arc<Remote>, flows: Arc<Flows>, listener: Udp
 }
 
 impl Flows {
+    /// What calls have announced.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     /// What the link manager says of calls, for `status`.
     pub(crate) fn calls_told(&self) -> serde_json::Value {
         self.admission.status()
@@ -346,6 +351,11 @@ impl Flow<'_> {
     }
 }
 
+/// Whether calls announce themselves by this port.
+pub(crate) fn is_of_sip(port: u16, settings: &RemoteSettings) -> bool {
+    settings.udp.sip_ports.iter().any(|range| range.contains(port))
+}
+
 /// What is looked at of a flow's datagrams, in both directions.
 struct Passing<'a> {
     calls: &'a Calls,
@@ -357,7 +367,7 @@ struct Passing<'a> {
 
 impl<'a> Passing<'a> {
     fn of(calls: &'a Calls, ends: Ends, settings: &RemoteSettings) -> Self {
-        let is_sip = settings.udp.sip_ports.iter().any(|range| range.contains(ends.to.port()));
+        let is_sip = is_of_sip(ends.to.port(), settings);
         let is_speech = calls.speaks(Instant::now(), ends) || calls.is_refused(ends);
         let speech = is_speech.then(Measured::default);
         Passing { calls, ends, is_sip, speech }

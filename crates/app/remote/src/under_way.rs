@@ -21,21 +21,30 @@ impl UnderWay {
         let Exchange { id, user, fetch, .. } = exchange;
         let (fields, now) = (&fetch.head.fields, remote.now());
         let opens = opens_page(&fetch.head.method, fields);
-        let page = {
+        let (page, led) = {
             let mut desk = remote.desk();
+            let led = if opens { desk.led_to(user, &fetch.url, fields) } else { None };
             if opens {
                 desk.begin_load(user, *id, &fetch.url, fields, now);
             }
             desk.asks(*id, user, &fetch.url, fields, now);
-            desk.page_of(*id, user, &fetch.url, fields)
+            (desk.page_of(*id, user, &fetch.url, fields), led)
         };
         promising::tell_unwanted(remote);
         if opens {
             // What the last page has used teaches what the next one needs.
             promising::tell_used(remote);
         }
-        let eagerness = match opens && page == *id {
-            true => remote.holdouts().begin(&remote.settings().evidence, user, *id, &fetch.url, now),
+        let holdouts = remote.holdouts();
+        let eagerness = match opens {
+            true if page == *id => {
+                let as_before = led.and_then(|before| holdouts.goes_on(before, *id));
+                as_before.unwrap_or_else(|| {
+                    holdouts.begin(&remote.settings().evidence, user, *id, &fetch.url, now)
+                })
+            }
+            // A further document of a page is done as its page is, so that the page is done one way.
+            true => holdouts.way(page),
             false => Eagerness::All,
         };
         remote.holdouts().asks(*id, page, now);

@@ -1,6 +1,8 @@
 //! What is looked at of a flow of datagrams besides calls: what it shows of itself, by which its class follows, and which names its
 //! client is told.
 
+use std::time::Duration;
+
 use farhop_htotp::frame::Class;
 use farhop_packets::Ends;
 use tokio::time::Instant;
@@ -29,21 +31,23 @@ pub(crate) struct Watched<'a> {
 impl<'a> Watched<'a> {
     /// Of a flow that begins with `first`.
     pub(crate) fn of(remote: &'a Remote, calls: &'a Calls, ends: Ends, first: &[u8]) -> Self {
-        let (flow, words) = (class::datagrams(ends, first), calls.words());
-        let said = of_call(calls, ends);
-        let class =
-            said.unwrap_or_else(|| remote.rules().of_flow(remote.now(), flow.clone(), &remote.settings()));
-        let shown = said.is_none().then(|| Shown::new(flow));
-        let names = (ends.to.port() == DNS_PORT).then(Overheard::default);
-        let mut watched = Watched { remote, calls, ends, class, shown, words, names };
-        watched.said(first);
-        watched
+        let (now, words, said) = (remote.now(), calls.words(), of_call(calls, ends));
+        let mut shown = said.is_none().then(|| Shown::new(class::datagrams(ends, first)));
+        if let Some(shown) = &mut shown {
+            shown.said(now, first);
+        }
+        let judged =
+            shown.as_ref().map(|it| remote.rules().of_flow(now, it.flow().clone(), &remote.settings()));
+        let class = said.or(judged).unwrap_or(Class::Web);
+        let mut names = (ends.to.port() == DNS_PORT).then(Overheard::default);
+        names.iter_mut().for_each(|names| names.said(first));
+        Watched { remote, calls, ends, class, shown, words, names }
     }
 
     /// The client says this. Gives another class, where the flow shows that it has one.
     pub(crate) fn said(&mut self, payload: &[u8]) -> Option<Class> {
         self.names.iter_mut().for_each(|names| names.said(payload));
-        self.passed(payload.len())
+        self.shows(|shown, now| shown.said(now, payload))
     }
 
     /// The destination says this.
@@ -51,13 +55,14 @@ impl<'a> Watched<'a> {
         if let Some((name, answer)) = self.names.as_mut().and_then(|names| names.heard(payload)) {
             self.remote.rules().overhear(self.remote.now(), self.ends.client.ip(), &name, &answer);
         }
-        self.passed(payload.len())
+        self.shows(|shown, now| shown.passed(now, payload.len()))
     }
 
-    fn passed(&mut self, bytes: usize) -> Option<Class> {
+    /// What the flow shows by what passes: whether that may change what it is for.
+    fn shows(&mut self, passes: impl FnOnce(&mut Shown, Duration) -> bool) -> Option<Class> {
         let Some(shown) = &mut self.shown else { return self.word() };
         let now = self.remote.now();
-        if !shown.passed(now, bytes) {
+        if !passes(shown, now) {
             return None;
         }
         let judged = self.remote.rules().of_flow(now, shown.flow().clone(), &self.remote.settings());

@@ -230,16 +230,27 @@ async fn what_has_changed_behind_a_stale_answer_takes_its_place() {
 const PART: &[(&str, &str)] = &[("cache-control", "max-age=600"), ("etag", "\"1\"")];
 
 /// Lets ground answer a request for these bytes of ten; they are kept when this is over.
-async fn give_part(world: &World, first: usize, last: usize) {
+async fn give_part(world: &World, first: usize, last: usize) -> support::Asked {
+    give_part_as(world, PART, first, last).await
+}
+
+/// The same with these fields.
+async fn give_part_as(
+    world: &World,
+    fields: &[(&'static str, &'static str)],
+    first: usize,
+    last: usize,
+) -> support::Asked {
     let mut events = world.bus.subscribe();
     let mut asked = world.asked().await;
-    let mut head = head(PART);
+    let mut head = head(fields);
     head.status = StatusCode::PARTIAL_CONTENT;
     head.fields.insert("content-range", format!("bytes {first}-{last}/10").parse().unwrap());
     asked.sender.answer(&head, Coding::Identity, None);
     asked.sender.write(Bytes::from_static(&b"0123456789"[first..=last])).await.unwrap();
     asked.sender.finish(None);
     until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    asked
 }
 
 #[tokio::test]
@@ -378,4 +389,180 @@ async fn what_must_not_be_stale_is_504_while_nobody_can_be_asked() {
     let world = holding(&["timeouts.stale=\"0 s\"", "timeouts.outage=\"0 s\""], &said).await;
     world.hop.close();
     assert!(answer(ask(&world, "").await).await.starts_with("HTTP/1.1 504 "));
+}
+
+#[tokio::test]
+async fn a_part_that_is_stale_is_asked_about_and_a_304_renews_it() {
+    const RANGE: &str = "range: bytes=3-4\r\n";
+    for renewed in [TAGGED, &[("cache-control", "max-age=600")]] {
+        let world = world_with(&[]).await;
+        let client = ask(&world, "range: bytes=2-5\r\n").await;
+        give_part_as(&world, STALE, 2, 5).await;
+        assert!(answer(client).await.contains("2345"));
+        let client = ask(&world, RANGE).await;
+        let asked = world.give(304, renewed, "").await;
+        assert_eq!(
+            [&asked.head.fields["if-none-match"], &asked.head.fields["range"]],
+            ["\"1\"", "bytes=3-4"]
+        );
+        let got = answer(client).await;
+        assert!(got.starts_with("HTTP/1.1 206 ") && got.ends_with("\r\n\r\n34"), "{got}");
+        assert!(got.contains("Cache-Status: farhop-remote; fwd=stale; fwd-status=304"), "{got}");
+        let again = answer(ask(&world, RANGE).await).await;
+        assert!(again.contains("farhop-remote; hit; ttl=") && again.ends_with("\r\n\r\n34"), "{again}");
+        assert_eq!(world.crossed(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_has_changed_goes_and_what_lies_beyond_one_is_not_asked_about() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part_as(&world, STALE, 2, 5).await;
+    answer(client).await;
+    let client = ask(&world, "range: bytes=4-7\r\n").await;
+    let asked = give_part_as(&world, STALE, 4, 7).await;
+    assert!(!asked.head.fields.contains_key("if-none-match"), "RFC 9111 §4.3.1");
+    answer(client).await;
+    let client = ask(&world, "range: bytes=2-7\r\n").await;
+    let asked = give_part_as(&world, &[("cache-control", "max-age=600"), ("etag", "\"2\"")], 2, 7).await;
+    assert_eq!(asked.head.fields["if-none-match"], "\"1\"", "both are one part");
+    assert!(answer(client).await.contains("234567"));
+    let other = answer(ask(&world, "range: bytes=2-3\r\n").await).await;
+    assert!(other.contains("Etag: \"2\"") && other.ends_with("\r\n\r\n23"), "{other}");
+    assert_eq!(world.crossed(), 3);
+}
+
+#[tokio::test]
+async fn a_part_answers_though_it_is_stale_while_nobody_can_be_asked() {
+    let world = world_with(&["timeouts.stale=\"0 s\""]).await;
+    let client = ask(&world, "range: bytes=2-5\r\n").await;
+    give_part_as(&world, STALE, 2, 5).await;
+    answer(client).await;
+    world.hop.close();
+    let got = answer(ask(&world, "range: bytes=2-3\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && got.ends_with("\r\n\r\n23"), "{got}");
+}
+
+/// A body of which most is worth not to be sent again.
+const LONG: usize = 200_000;
+/// As far as it came.
+const CAME: usize = 150_000;
+
+fn long() -> Vec<u8> {
+    (0..LONG).map(|at| b'a' + (at % 23) as u8).collect()
+}
+
+fn head_of(fields: &[(&'static str, &'static str)], length: usize) -> farhop_htotp::ResponseHead {
+    let mut head = head(fields);
+    head.fields.insert("content-length", length.into());
+    head
+}
+
+/// A world that has been given the beginning of `/a`, whose origin broke off.
+async fn broken_off(fields: &[(&'static str, &'static str)]) -> World {
+    let world = world_with(&[]).await;
+    let mut events = world.bus.subscribe();
+    let client = ask(&world, "").await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(&head_of(fields, LONG), Coding::Identity, None);
+    asked.sender.write(long()[..CAME].to_vec().into()).await.unwrap();
+    asked.sender.fail(failure());
+    assert!(answer(client).await.len() < LONG);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    world
+}
+
+/// Lets ground answer the next request with what is behind what came; gives the request.
+async fn give_rest(world: &World, tag: &'static str, last: usize) -> support::Asked {
+    let mut asked = world.asked().await;
+    let mut head = head_of(&[("cache-control", "max-age=600"), ("etag", tag)], last + 1 - CAME);
+    head.status = StatusCode::PARTIAL_CONTENT;
+    head.fields.insert("content-range", format!("bytes {CAME}-{last}/{LONG}").parse().unwrap());
+    asked.sender.answer(&head, Coding::Identity, None);
+    asked.sender.write(long()[CAME..=last].to_vec().into()).await.unwrap();
+    asked.sender.finish(None);
+    asked
+}
+
+/// The body of an answer that tells its length.
+fn body_of(got: &str) -> &str {
+    got.split_once("\r\n\r\n").unwrap().1
+}
+
+#[tokio::test]
+async fn what_broke_off_answers_the_ranges_that_came_and_its_rest_alone_is_asked_for() {
+    let all = String::from_utf8(long()).unwrap();
+    let world =
+        broken_off(&[("content-type", "text/plain"), ("cache-control", "max-age=600"), ("etag", "\"1\"")])
+            .await;
+    let got = answer(ask(&world, "range: bytes=5-9\r\n").await).await;
+    assert!(got.starts_with("HTTP/1.1 206 ") && body_of(&got) == &all[5..10], "{got}");
+    assert_eq!(world.crossed(), 1);
+    let mut events = world.bus.subscribe();
+    let client = ask(&world, "").await;
+    let asked = give_rest(&world, "\"1\"", LONG - 1).await;
+    let said = ["range", "if-range"].map(|name| asked.head.fields[name].to_str().unwrap());
+    assert_eq!(said, [&*format!("bytes={CAME}-{}", LONG - 1), "\"1\""]);
+    let got = answer(client).await;
+    assert!(got.starts_with("HTTP/1.1 200 ") && body_of(&got) == all, "{}", &got[..400]);
+    assert!(got.contains("Content-Type: text/plain\r\n"), "as the first part said: {}", &got[..400]);
+    assert!(got.contains("farhop-remote; fwd=partial; fwd-status=206; stored"), "{}", &got[..400]);
+    until(&mut events, |event| matches!(event, Event::Stored { .. })).await;
+    let whole = answer(ask(&world, "").await).await;
+    assert!(body_of(&whole) == all && whole.contains("Content-Type: text/plain\r\n"));
+    assert_eq!(world.crossed(), 2);
+}
+
+#[tokio::test]
+async fn who_wants_a_range_that_goes_on_beyond_what_came_is_given_both_in_one() {
+    let all = String::from_utf8(long()).unwrap();
+    let world = broken_off(STALE).await;
+    let client = ask(&world, &format!("range: bytes=1000-{}\r\n", CAME + 99)).await;
+    let asked = give_rest(&world, "\"1\"", CAME + 99).await;
+    assert_eq!(asked.head.fields["range"], format!("bytes={CAME}-{}", CAME + 99));
+    assert!(!asked.head.fields.contains_key("if-range"), "all of what has changed is not wanted");
+    let got = answer(client).await;
+    assert!(got.starts_with("HTTP/1.1 206 "), "{}", &got[..400]);
+    assert!(got.contains(&format!("Content-Range: bytes 1000-{}/{LONG}\r\n", CAME + 99)), "{}", &got[..400]);
+    assert_eq!(body_of(&got), &all[1000..CAME + 100]);
+}
+
+#[tokio::test]
+async fn what_has_changed_since_it_broke_off_is_not_mixed_with_it() {
+    // Who wants all of it is given all of it anew.
+    let world = broken_off(TAGGED).await;
+    let client = ask(&world, "").await;
+    let asked = world.give(200, &[("cache-control", "max-age=600"), ("etag", "\"2\"")], "all anew").await;
+    assert_eq!(asked.head.fields["if-range"], "\"1\"");
+    assert!(answer(client).await.contains("all anew"));
+    // Who wants a part, or meets an origin that does not heed the condition, is answered as it came.
+    for range in [true, false] {
+        let world = broken_off(TAGGED).await;
+        let own = format!("range: bytes=1000-{}\r\n", LONG - 1);
+        let client = ask(&world, if range { &own } else { "" }).await;
+        give_rest(&world, "\"2\"", LONG - 1).await;
+        let asked = world.give(404, &[("cache-control", "no-store")], "gone").await;
+        let told = asked.head.fields.get("range").map(|told| told.to_str().unwrap().to_owned());
+        assert_eq!(told, range.then(|| format!("bytes=1000-{}", LONG - 1)));
+        assert!(answer(client).await.starts_with("HTTP/1.1 404 "));
+    }
+}
+
+#[tokio::test]
+async fn what_broke_off_without_a_strong_validator_is_no_part() {
+    let world = world_with(&[]).await;
+    let client = ask(&world, "").await;
+    let mut asked = world.asked().await;
+    asked.sender.answer(
+        &head_of(&[("cache-control", "max-age=600"), ("etag", "W/\"1\"")], LONG),
+        Coding::Identity,
+        None,
+    );
+    asked.sender.write(long()[..CAME].to_vec().into()).await.unwrap();
+    asked.sender.fail(failure());
+    answer(client).await;
+    let client = ask(&world, "range: bytes=5-9\r\n").await;
+    world.give(404, &[], "gone").await;
+    assert!(answer(client).await.contains("gone"));
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_events::Event;
+use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Coding;
+use http::StatusCode;
 use support::{REFERER, UNCACHEABLE, World, answer, head, send, world_with};
 
 const DOCUMENT: &str =
@@ -77,6 +79,44 @@ async fn one_load_in_so_many_is_done_with_less_once_there_are_some_to_compare_it
     assert_eq!(less.iter().filter(|word| **word == "named").count(), 5, "{less:?}");
     support::until(&mut events, |event| matches!(event, Event::Restrained { .. })).await;
     assert_eq!(world.bus.counters().restrained(), 10);
+}
+
+/// A user asks for a page, and is led on to `/en/`; gives what ground was told of both.
+async fn led(world: &World, user: u8) -> [Option<String>; 2] {
+    let mut told = [None, None];
+    for (step, path) in ["/", "/en/"].into_iter().enumerate() {
+        let mut client = world.client_at(Ipv4Addr::new(127, 0, 0, user)).await;
+        send(&mut client, "GET", path, DOCUMENT).await;
+        let mut asked = world.asked().await;
+        told[step] = asked.head.fields.get("farhop-unasked").map(|word| word.to_str().unwrap().to_owned());
+        let answered = match path {
+            "/" => ResponseHead {
+                status: StatusCode::FOUND,
+                ..head(&[("location", "/en/"), ("cache-control", "no-store")])
+            },
+            _ => head(UNCACHEABLE),
+        };
+        asked.sender.answer(&answered, Coding::Identity, None);
+        asked.sender.finish(None);
+        answer(client).await;
+    }
+    told
+}
+
+#[tokio::test]
+async fn the_document_to_which_a_redirect_leads_is_asked_for_as_the_first_one_was() {
+    let world = world_with(&["evidence.holdouts=\"50 %\""]).await;
+    for user in 1..=10 {
+        load(&world, user).await;
+    }
+    be_quiet().await;
+    let mut told = Vec::new();
+    for user in 11..=30 {
+        let [first, second] = led(&world, user).await;
+        assert_eq!(first, second);
+        told.push(first);
+    }
+    assert_eq!(told.iter().flatten().count(), 10, "it is one load: {told:?}");
 }
 
 #[tokio::test]

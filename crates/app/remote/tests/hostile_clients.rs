@@ -108,6 +108,19 @@ async fn heads_without_end_are_answered_431_and_targets_414() {
     serves_others(&world).await;
 }
 
+/// RFC 9110 §9.3.8: as it was received, with its target.
+#[tokio::test]
+async fn a_trace_that_may_go_no_further_is_sent_back_as_it_came_without_secrets() {
+    let world = world().await;
+    let head =
+        "TRACE http://site.test/x?y HTTP/1.1\r\nHost: site.test\r\nMax-Forwards: 0\r\nCookie: a=b\r\n\r\n";
+    let got = said_to(&world, head.as_bytes()).await;
+    let (_, echoed) = got.split_once("\r\n\r\n").unwrap();
+    assert!(echoed.starts_with("TRACE http://site.test/x?y HTTP/1.1\r\n"), "{got}");
+    assert!(echoed.contains("max-forwards: 0\r\n") && !echoed.contains("a=b"), "{got}");
+    assert_eq!(world.crossed(), 0);
+}
+
 /// Begins a chunked upload and gives it with what ground hears of it.
 async fn upload(world: &World) -> (TcpStream, Asked) {
     let mut client = world.client().await;

@@ -360,3 +360,72 @@ async fn ground_is_told_of_pages_alone_and_only_if_it_makes_use_of_that() {
     answer(old.get("/", DOCUMENT).await).await;
     fetch(&old, "/next", BROWSER, UNCACHEABLE).await;
 }
+
+#[tokio::test]
+async fn ground_is_told_of_a_page_to_which_a_redirect_leads() {
+    let world = holding_a_page().await;
+    let client = world.get("/from", DOCUMENT).await;
+    world.give(302, &[("location", "/"), ("cache-control", "no-store")], "").await;
+    assert!(answer(client).await.starts_with("HTTP/1.1 302 "));
+    assert!(answer(world.get("/", DOCUMENT).await).await.contains("what is held"));
+    let mut asked = told(&world).await;
+    let promise =
+        asked.sender.promise(&predicted(&of_browser(&asked), "/a.css"), Priority::default()).unwrap();
+    asked.sender.answer(&not_modified(&[]), Coding::Identity, None);
+    asked.sender.finish(None);
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    push.finish(None);
+    assert!(given(&world).await.contains("promised"));
+}
+
+#[tokio::test]
+async fn of_a_page_without_validators_ground_is_told_by_its_date() {
+    let world = holding_a_page().await;
+    let dated: &[(&str, &str)] = &[
+        ("content-type", "text/html"),
+        ("cache-control", "max-age=2147483648"),
+        ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ];
+    fetch(&world, "/dated", DOCUMENT, dated).await;
+    assert!(answer(world.get("/dated", DOCUMENT).await).await.contains("what is held"));
+    let asked = world.asked().await;
+    let said = asked.head.fields["farhop-held"].to_str().unwrap();
+    assert!(said.ends_with(";dated=784111777"), "{said}");
+}
+
+#[tokio::test]
+async fn of_a_page_that_is_given_while_it_is_asked_about_ground_hears_by_the_question_and_others_by_a_word() {
+    let world = holding_a_page().await;
+    let renewed: &[(&str, &str)] = &[
+        ("content-type", "text/html"),
+        ("cache-control", "max-age=0, stale-while-revalidate=600"),
+        ("etag", "\"r\""),
+    ];
+    fetch(&world, "/renewed", DOCUMENT, renewed).await;
+    let mut events = world.bus.subscribe();
+    let visit = async || {
+        assert!(answer(world.get("/renewed", DOCUMENT).await).await.contains("what is held"));
+        world.asked().await
+    };
+    let question = visit().await;
+    assert_eq!(question.head.fields["if-none-match"], "\"r\"");
+    assert!(!question.head.fields.contains_key("farhop-held"));
+    // What ground promises beside the question is of the page that was given.
+    let mut document = question.head.clone();
+    document.fields.remove("if-none-match");
+    let mut style = predicted(&document, "/a.css");
+    style.fields.insert("referer", "http://site.test/renewed".parse().unwrap());
+    let promise = question.sender.promise(&style, Priority::default()).unwrap();
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    push.finish(None);
+    until(&mut events, |event| matches!(event, Event::Promised { .. })).await;
+    let fields = format!("{DOCUMENT}referer: http://site.test/renewed\r\n");
+    let fields = fields.replace("upgrade-insecure-requests: 1\r\n", "");
+    assert!(answer(world.get("/a.css", &fields).await).await.contains("promised"));
+    let other = visit().await;
+    assert!(other.head.fields.contains_key("farhop-held"), "it is asked about for another: {:?}", other.head);
+}

@@ -53,7 +53,7 @@ impl CarrierCeilingSettings {
 
 /// No two of them are of the same, and each says something.
 pub(crate) fn check_ceilings(
-    ceilings: &[CarrierCeilingSettings],
+    ceilings: &[Ceiling],
     source: &Source,
     prefix: &str,
 ) -> Result<(), SettingsError> {

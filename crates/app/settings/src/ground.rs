@@ -335,7 +335,8 @@ impl GroundSettings {
                 return Err(conflict(source, &format!("{prefix}squeeze.rule.{number}.below"), reason));
             }
         }
-        check_ceilings(&self.ceiling, source, prefix)
+        let ceilings: Vec<_> = self.ceiling.iter().map(CarrierCeilingSettings::ceiling).collect();
+        check_ceilings(&ceilings, source, prefix)
     }
 }
 

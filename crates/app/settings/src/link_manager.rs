@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_diffserv::Service;
+use farhop_diffserv::{Ceiling, Patient, Service};
 use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
 
+use crate::common::check_ceilings;
 use crate::end::End;
 use crate::error::{SettingsError, one_line};
-use crate::kinds::{Cidr, Direction, Hours, LogLevel, Percent, PortRange, is_device_name};
+use crate::kinds::{Cidr, Direction, HostPort, Hours, LogLevel, Percent, PortRange, is_device_name};
 use crate::load::{Checked, conflict};
 use crate::rule::RuleSettings;
 use crate::section::settings;
@@ -56,6 +57,8 @@ settings! {
             calls: CallSettings;
             /// A link whose rate changes, by rain or since it is granted on demand.
             follow: FollowSettings;
+            /// What the network control centre grants, as the modem tells it.
+            capacity: GrantSettings;
             /// Calls that announce themselves: SIP is overheard at the device. Needs CAP_NET_RAW.
             sip: SipSettings;
             /// Farhop's own carrier, where an end of it sends by this device.
@@ -66,6 +69,8 @@ settings! {
             rule: RuleSettings;
             /// Hours of the day outside of which a class may use less than its ceiling: downloads, updates and backups at night.
             window: WindowSettings;
+            /// What some of what can wait never exceeds, and when: updates, backups and peer to peer each by itself within LE.
+            ceiling: KindCeilingSettings;
         }
     }
 }
@@ -149,6 +154,23 @@ settings! {
 }
 
 settings! {
+    /// How the capacity that is granted on demand is followed.
+    pub struct GrantSettings {
+        values {
+            /// The modem, or the network control centre, that is asked for what it grants and told what waits here (UDP, docs/capacity.md); auto:
+            /// nobody is, and who knows may tell (`capacity_granted`).
+            modem: Option<HostPort>, default "auto";
+            /// The number of the terminal, where it is a centre that is asked; auto: a modem tells of itself.
+            terminal: Option<u32>, default "auto", range "0" to "65535";
+            /// Most bytes that it is told of at a time; what cannot be sent so soon is taken from others.
+            ahead: Bytes, default "32 KB", range "1 KB" to "100 MB", chosen "geo-hylas2: half a second of the return link";
+            /// What is always sent at, of the rate less its margin, so that there is something to ask capacity for.
+            least: Percent, default "5 %", range "1 %" to "100 %";
+        }
+    }
+}
+
+settings! {
     /// Which SIP is heard.
     pub struct SipSettings {
         values {
@@ -186,6 +208,31 @@ settings! {
             /// What it never exceeds at other times. Less than its share is all that it has then.
             outside: Percent, default "100 %", range "1 %" to "100 %";
         }
+    }
+}
+
+settings! {
+    /// What a kind of what can wait never exceeds.
+    pub struct KindCeilingSettings {
+        values {
+            /// Of what: updates (and what else nobody waits for), backups or peer-to-peer, within LE; streaming or bulk, of which these are AF2's
+            /// and AF1's.
+            of: Patient;
+            /// The most that all of it together is sent at within the hours below; auto: what its class has.
+            rate: Option<BitRate>, default "auto", range "1 kbit/s" to "100 Gbit/s";
+            /// When that holds; in UTC. auto: all day.
+            hours: Option<Hours>, default "auto";
+            /// The most at other times. Never nothing, so that connections do not give up.
+            outside: BitRate, default "8 kbit/s", range "1 kbit/s" to "100 Gbit/s";
+        }
+    }
+}
+
+impl KindCeilingSettings {
+    /// The same for who keeps to it.
+    pub fn ceiling(&self) -> Ceiling {
+        let hours = self.hours.map(|hours| (hours.from, hours.to));
+        Ceiling { of: self.of, rate: self.rate, hours, outside: self.outside }
     }
 }
 
@@ -246,6 +293,14 @@ impl Checked for LinkManagerSettings {
                     format!("'ceilings.{name}' of {ceiling} is below the share of {share}; raise it");
                 return Err(conflict(source, &format!("ceilings.{name}"), reason));
             }
+        }
+        crate::rule::check(&self.rule, source, "")?;
+        let ceilings: Vec<_> = self.ceiling.iter().map(KindCeilingSettings::ceiling).collect();
+        check_ceilings(&ceilings, source, "")?;
+        if self.follow.echo.is_some() && self.capacity.modem.is_some() {
+            let reason =
+                "the rate is either measured ('follow.echo') or granted ('capacity.modem'); leave one out";
+            return Err(conflict(source, "capacity.modem", reason));
         }
         if self.sip.ports.len() > MOST_SIP_PORTS {
             let reason =

@@ -162,8 +162,9 @@ settings! {
             outage: Option<Duration>, default "auto", range "0 s" to "1 h", chosen "any satellite link: rides out a cut of 2 min and the reconnection", live true;
             /// How long a request waits for a lost carrier before it is answered with what is held, though that is stale and its origin has said nothing of when the link is down.
             stale: Duration, default "5 s", range "0 s" to "1 h", chosen "any satellite link: a short cut is waited out, and what has changed is better new", live true;
-            /// How long a client may take to send a request head once it has begun.
-            head: Duration, default "30 s", range "1 s" to "10 min", live true;
+            /// How long a client may take to send a request head once it has begun, and for a TLS handshake; auto takes six long
+            /// round trips to clients, as measured, and 30 s at the least.
+            head: Option<Duration>, default "auto", range "1 s" to "10 min", live true;
             /// How long a client connection may stay open without a request.
             idle: Duration, default "2 min", range "1 s" to "24 h", live true;
             /// How long a client may neither send nor take a byte of a body before it is cut off.
@@ -291,7 +292,8 @@ settings! {
 impl RemoteSettings {
     /// Rules that hold also where the other end is in the same process and no peer is configured.
     pub(crate) fn check_alone(&self, source: &Source, prefix: &str) -> Result<(), SettingsError> {
-        check_ceilings(&self.ceiling, source, prefix)?;
+        let ceilings: Vec<_> = self.ceiling.iter().map(CarrierCeilingSettings::ceiling).collect();
+        check_ceilings(&ceilings, source, prefix)?;
         check_within(&self.rule, source, prefix)?;
         self.link.check(source, &format!("{prefix}link."), End::Remote)?;
         let at = |key: &str| format!("{prefix}{key}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use farhop_consent::{Category, HostPattern};
 use farhop_diffserv::classify::{Behaviour, Condition, Opening, Ports, Protocol, Rule};
-use farhop_diffserv::{Codepoint, Service};
+use farhop_diffserv::{Codepoint, DropPrecedence, Patient, Service};
 use farhop_units::{BitRate, Bytes};
 
 use crate::error::SettingsError;
@@ -21,6 +21,11 @@ settings! {
             name: PeerName;
             /// What the flow is for: voice, interactive, web, streaming, bulk, other or background.
             service: Service;
+            /// How readily its packets are dropped where its class is overloaded (RFC 2597): low, medium (AFx2) or high (AFx3). What comes marked
+            /// with a higher one of its class keeps that. For interactive, web, streaming and bulk.
+            precedence: DropPrecedence, default "low";
+            /// Of background: updates, backups or peer-to-peer, which may have ceilings of their own; auto: updates.
+            kind: Option<Patient>, default "auto";
             /// Its protocol; auto: either.
             protocol: Option<Protocol>, default "auto";
             /// One of its two ports is one of these.
@@ -29,12 +34,12 @@ settings! {
             addresses: Vec<Cidr>, default "";
             /// Its packets come marked with one of these: EF, AF11 to AF43, CS1 to CS7, DE, LE or a number.
             dscp: Vec<Codepoint>, default "";
-            /// The name that it asks for (CONNECT, a TLS hello, a URL), or else one that an answer to users' questions for names had for its
+            /// The name that it asks for (CONNECT, a hello of TLS or QUIC, a URL), or else one that an answer to users' questions for names had for its
             /// destination lately, is one of these. The remote knows its own answers (`[dns] listen`), and those that pass it over UDP.
             hosts: Vec<HostPattern>, default "";
             /// That name is on this list of Farhop's.
             listed: Option<Category>, default "auto";
-            /// Its TLS hello offers one of these protocols.
+            /// Its hello (TLS, QUIC) offers one of these protocols.
             alpn: Vec<String>, default "";
             /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
             begins: Vec<Opening>, default "";
@@ -77,7 +82,13 @@ impl RuleSettings {
         add(!self.alpn.is_empty(), Condition::Alpn(self.alpn.clone()));
         add(!self.begins.is_empty(), Condition::Begins(self.begins.clone()));
         add(self.behaviour() != Behaviour::default(), Condition::Behaves(self.behaviour()));
-        Rule { name: self.name.to_string(), service: self.service, conditions }
+        Rule {
+            name: self.name.to_string(),
+            service: self.service,
+            precedence: self.precedence,
+            kind: self.kind,
+            conditions,
+        }
     }
 
     fn behaviour(&self) -> Behaviour {
@@ -92,13 +103,43 @@ impl RuleSettings {
     }
 }
 
+/// Voice, what no rule knows and what nobody waits for have no drop precedences, and only the last has kinds.
+pub(crate) fn check(rules: &[RuleSettings], source: &Source, prefix: &str) -> Result<(), SettingsError> {
+    for (at, rule) in rules.iter().enumerate() {
+        let is_kind = |kind| Patient::BACKGROUND.contains(&kind) && rule.service == Service::Background;
+        if rule.kind.is_some_and(|kind| !is_kind(kind)) {
+            let reason = format!(
+                "the rule '{}' names a kind; background alone has them: updates, backups and peer-to-peer",
+                rule.name
+            );
+            return Err(conflict(source, &format!("{prefix}rule.{at}.kind"), reason));
+        }
+        if rule.precedence != DropPrecedence::Low && !rule.service.queue().is_assured() {
+            let reason = format!(
+                "the rule '{}' names a drop precedence, which '{}' has none of; interactive, web, streaming and bulk have",
+                rule.name, rule.service
+            );
+            return Err(conflict(source, &format!("{prefix}rule.{at}.precedence"), reason));
+        }
+    }
+    Ok(())
+}
+
 /// Inside the carrier nobody knows how packets came marked: a rule that goes by that would hold for nothing there.
 pub(crate) fn check_within(
     rules: &[RuleSettings],
     source: &Source,
     prefix: &str,
 ) -> Result<(), SettingsError> {
+    check(rules, source, prefix)?;
     for (at, rule) in rules.iter().enumerate() {
+        if rule.precedence != DropPrecedence::Low {
+            let reason = format!(
+                "the rule '{}' names a drop precedence, which there is none of inside the carrier; write the rule for `farhop link`",
+                rule.name
+            );
+            return Err(conflict(source, &format!("{prefix}rule.{at}.precedence"), reason));
+        }
         if !rule.dscp.is_empty() {
             let reason = format!(
                 "the rule '{}' goes by 'dscp', which is not known of what is caught; leave it out, or write the rule for `farhop link`",

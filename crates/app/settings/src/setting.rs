@@ -92,6 +92,7 @@ textual! {
     Fec, "when", "one of \"auto\", \"off\"";
     Codepoint, "codepoint", "a codepoint, write it like \"EF\", \"AF41\", \"CS1\", \"DE\", \"LE\" or \"46\"";
     Service, "service", "one of \"voice\", \"interactive\", \"web\", \"streaming\", \"bulk\", \"other\", \"background\"";
+    farhop_diffserv::DropPrecedence, "drop precedence", "one of \"low\", \"medium\", \"high\"";
     farhop_diffserv::Patient, "kind", "one of \"streaming\", \"bulk\", \"updates\", \"backups\", \"peer-to-peer\"";
     Protocol, "protocol", "one of \"tcp\", \"udp\"";
     Opening, "opening", "one of \"tls\", \"http\", \"ssh\", \"sip\", \"rtsp\", \"rtp\", \"stun\", \"quic\", \"bittorrent\", \"rsync\"";

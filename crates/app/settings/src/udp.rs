@@ -18,7 +18,7 @@ settings! {
             ports: Vec<PortRange>, default "1-442, 444-65535", live true;
             /// Ports of calls' media: ahead of all else, and dropped when late. Others have the class that `[transparent]` gives their port, or else the classifier.
             voice_ports: Vec<PortRange>, default "", live true;
-            /// Ports of SIP: the media that calls announce there (SDP) are carried as voice, too. Empty: nobody listens.
+            /// Ports of SIP, over UDP and TCP: the media that calls announce there (SDP) are carried as voice, too. Empty: nobody listens.
             sip_ports: Vec<PortRange>, default "5060", live true;
             /// Control socket of a link manager (`farhop link run`) that admits these calls: what one takes inside the carrier is held in EF's share there,
             /// and a call for which there is no room goes as pages do. auto: nobody is asked.

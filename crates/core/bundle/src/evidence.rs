@@ -191,6 +191,23 @@ impl Evidence {
         way
     }
 
+    /// The load of `before`, whose document a redirect has led on, goes on as that of `load`: it is done the same way, and timed from
+    /// its beginning. `None` where it is not watched any more.
+    pub fn goes_on(&mut self, before: u64, load: u64) -> Option<Eagerness> {
+        let way = self.way(before)?;
+        let mut watched = self.loads.remove(&before)?;
+        // What its document comes by shows now.
+        watched.crossed = false;
+        self.loads.insert(load, watched);
+        self.exchanges.values_mut().filter(|of| **of == before).for_each(|of| *of = load);
+        Some(way)
+    }
+
+    /// How `load` is done, as long as it is watched.
+    pub fn way(&self, load: u64) -> Option<Eagerness> {
+        self.loads.get(&load).filter(|watched| !watched.is_over).map(|watched| watched.way)
+    }
+
     /// `exchange` begins, a request of the page of `load`.
     pub fn asks(&mut self, exchange: u64, load: u64, now: Duration) {
         let Some(watched) = self.loads.get_mut(&load) else { return };

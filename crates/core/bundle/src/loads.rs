@@ -68,6 +68,8 @@ struct Open {
     /// When it was last seen to live.
     active: Duration,
     leaving: Option<Leaving>,
+    /// A redirect has led its document to where it is, and nobody has asked for that since.
+    is_led: bool,
 }
 
 /// A page that may have been left.
@@ -122,6 +124,7 @@ impl Loads {
             under_way: 0,
             active: Duration::ZERO,
             leaving: None,
+            is_led: false,
         });
         ended
     }
@@ -188,6 +191,14 @@ impl Loads {
         led.is_some()
     }
 
+    /// The load whose document a redirect has led to `url`, where this navigation goes on with that; it is told once.
+    pub(crate) fn led_to(&mut self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Option<LoadId> {
+        let own = self.open.iter_mut().rev().filter(|open| open.user == *user);
+        let led = own.filter(|open| open.is_asked_for(url, request)).find(|open| open.is_led)?;
+        led.is_led = false;
+        Some(led.load)
+    }
+
     /// `exchange` begins at `now`, a request of `user`: its page lives.
     pub(crate) fn asks(&mut self, exchange: u64, user: &str, url: &Url, request: &HeaderMap, now: Duration) {
         let own = LoadId(exchange);
@@ -243,7 +254,7 @@ impl Loads {
     pub(crate) fn moved(&mut self, load: LoadId, from: &Url, to: Url) {
         if let Some(open) = self.find(load).filter(|open| open.page == *from) {
             open.frames.retain(|(url, _)| *url != to);
-            open.page = to;
+            (open.page, open.is_led) = (to, true);
         }
     }
 
@@ -316,6 +327,22 @@ mod tests {
 
     fn url(path: &str) -> Url {
         Url::parse("http://site.test/").unwrap().join(path).unwrap()
+    }
+
+    #[test]
+    fn a_navigation_goes_on_where_a_redirect_has_led_once() {
+        let (mut loads, user, other) = (Loads::default(), Arc::from("anna"), Arc::from("berta"));
+        let navigation = HeaderMap::from_iter([
+            (header::UPGRADE_INSECURE_REQUESTS, HeaderValue::from_static("1")),
+            (header::ACCEPT, HeaderValue::from_static("text/html")),
+        ]);
+        loads.begin(&user, LoadId(1), url("/"), &navigation);
+        assert_eq!(loads.led_to(&user, &url("/"), &navigation), None, "it began here");
+        loads.moved(LoadId(1), &url("/"), url("/en/"));
+        assert_eq!(loads.led_to(&other, &url("/en/"), &navigation), None);
+        assert_eq!(loads.led_to(&user, &url("/en/"), &HeaderMap::new()), None, "no document");
+        assert_eq!(loads.led_to(&user, &url("/en/"), &navigation), Some(LoadId(1)));
+        assert_eq!(loads.led_to(&user, &url("/en/"), &navigation), None, "it is asked for again");
     }
 
     #[test]

@@ -110,6 +110,12 @@ impl Promises {
         self.end_all(ended)
     }
 
+    /// The load whose document a redirect has led to `url`, if this request of `user` goes on there: to be asked before
+    /// [`Promises::begin_load`], and told once.
+    pub fn led_to(&mut self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> Option<LoadId> {
+        self.loads.led_to(user, &without_fragment(url), request)
+    }
+
     /// `exchange` begins at `now`, a request of `user` for `url`, after its [`Promises::begin_load`] if it is a navigation.
     pub fn asks(&mut self, exchange: u64, user: &str, url: &Url, request: &HeaderMap, now: Duration) {
         self.loads.asks(exchange, user, &without_fragment(url), request, now);

@@ -173,7 +173,8 @@ pub(crate) fn unasked_after(
         // Fetch, "determine request's referrer": one without an origin tells nothing.
         Initiator::Document if load.is_opaque => None,
         Initiator::Document => Some(&load.url),
-        Initiator::Sheet(url) | Initiator::Module(url) => Some(url),
+        // Referrer Policy, §8.4: a sheet that stands in a `data:` URL tells nothing either (recorded).
+        Initiator::Sheet(url) | Initiator::Module(url) => Some(url).filter(|url| url.has_host()),
     };
     let policy = |said: Option<ReferrerPolicy>, url: &Url| {
         load.family.obeyed_policy(

@@ -358,6 +358,8 @@ fn a_stylesheet_is_the_referrer_of_what_it_names_and_the_document_its_origin() {
     let module = hint(url("http://site.test/b.mjs"), Destination::Script, Mode::Cors, Source::StaticImport);
     let module = plan.only(&by(module, Initiator::Module(url("http://site.test/a.mjs")))).unwrap().fields;
     assert_eq!(module[header::REFERER], "http://site.test/a.mjs");
+    let written = by(image("http://site.test/c.png"), Initiator::Sheet(url("data:,")));
+    assert!(!plan.only(&written).unwrap().fields.contains_key(header::REFERER), "it has nothing to tell");
 }
 
 #[test]

@@ -4,6 +4,10 @@
 //! A policer drops what is too much and delays nothing: much is lost at once, and the rate stays low afterwards although
 //! more is wanted. So does a link that has really become bad, and what is wanted may be what its origin sends slowly.
 //! Only trying tells these apart, therefore a [`Watch`] suspects and a [`Trial`] decides.
+//!
+//! There are two signs. A rate far below what the path is known to carry is one, whatever else is seen. The other needs no
+//! knowledge of the path: a link that is too slow lets packets wait before it drops them, so where much was dropped and none had
+//! waited, something else dropped them. That is suspected unless nearly all that is known of arrives, or what was lost comes again.
 
 use std::time::Duration;
 
@@ -22,6 +26,8 @@ pub struct Arrived {
     pub lost: u64,
     /// Whether more is to come.
     pub wanted: Wanted,
+    /// The round trip at present, and the shortest: more than that is a queue's. Nothing where it is not known.
+    pub round_trip: Option<(Duration, Duration)>,
 }
 
 /// Whether more is to come on a carrier than has come.
@@ -37,6 +43,11 @@ pub enum Wanted {
 }
 
 impl Arrived {
+    /// Whether packets wait on their way. Where nobody knows they may.
+    fn is_queued(&self) -> bool {
+        self.round_trip.is_none_or(|(now, least)| now > least.mul_f64(QUEUED) + JITTER)
+    }
+
     /// Bits a second since `earlier`; `None` if no time has passed.
     fn rate_since(&self, earlier: &Arrived) -> Option<f64> {
         let elapsed = self.now.checked_sub(earlier.now).filter(|elapsed| !elapsed.is_zero())?;
@@ -46,7 +57,15 @@ impl Arrived {
 
 /// A rate below this share of what the path is known to carry is low.
 const LOW: f64 = 0.25;
-/// So many packets missing among those of one look, at least so many: no weather that repairs could make good.
+/// What is dropped without a queue makes a rate suspicious that is below this share of it, …
+const SHORT: f64 = 0.75;
+/// … and by so much it exceeds the one at which much was dropped if that has passed.
+const RECOVERED: f64 = 1.25;
+/// A round trip longer by so much, and by what frames and busy hosts add, has met a queue.
+const QUEUED: f64 = 1.125;
+const JITTER: Duration = Duration::from_millis(10);
+/// So many packets missing among those of one look, at least so many: no weather that repairs could make good. Where a look brings
+/// fewer, several count as one.
 const HEAVY_LOSS: f64 = 0.20;
 const ENOUGH_LOST: u64 = 20;
 /// How long after that a low rate is laid to it.
@@ -60,20 +79,31 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Looks for signs that datagrams are held back. See the module.
 #[derive(Debug, Clone)]
 pub struct Watch {
-    /// Bits a second that the path is known to carry.
+    /// Bits a second that the path is known to carry, from elsewhere, and by what was seen as well.
+    told: f64,
     known: f64,
     last: Option<Arrived>,
-    struck: Option<Duration>,
+    /// The look from which on losses are counted together.
+    batch: Option<Arrived>,
+    struck: Option<Strike>,
     /// How long the rate has been low, and what came in that time.
     low: Duration,
     bytes: u64,
+}
+
+/// Much was missing.
+#[derive(Debug, Clone, Copy)]
+struct Strike {
+    at: Duration,
+    /// What arrived all the same, in bits a second, if nothing had waited then.
+    unqueued: Option<f64>,
 }
 
 impl Watch {
     /// For a path that is `known` to carry so much; else the best that was seen counts.
     pub fn new(known: Option<BitRate>) -> Self {
         let known = known.map_or(0.0, |rate| rate.0 as f64);
-        Watch { known, last: None, struck: None, low: Duration::ZERO, bytes: 0 }
+        Watch { told: known, known, last: None, batch: None, struck: None, low: Duration::ZERO, bytes: 0 }
     }
 
     /// Takes a look, best one a second; gives the rate to which datagrams seem to be held when they do.
@@ -81,21 +111,12 @@ impl Watch {
         let last = self.last.replace(arrived)?;
         let rate = arrived.rate_since(&last)?;
         self.known = self.known.max(rate);
-        if rate >= LOW * self.known {
+        self.judge_loss(&arrived, last);
+        if !self.is_suspicious(arrived.now, rate) {
             self.clear();
             return None;
         }
-        // Counters begin anew with another layer that counts.
         let packets = arrived.packets.saturating_sub(last.packets);
-        let lost = arrived.lost.saturating_sub(last.lost);
-        if lost >= ENOUGH_LOST && lost as f64 >= HEAVY_LOSS * (packets + lost) as f64 {
-            self.struck = Some(arrived.now);
-        }
-        let is_struck = self.struck.is_some_and(|at| arrived.now.saturating_sub(at) <= STRUCK);
-        if !is_struck {
-            self.clear();
-            return None;
-        }
         let bytes = arrived.bytes.0.saturating_sub(last.bytes.0);
         let is_full = packets >= FULL.0 && bytes >= packets * FULL.1.0;
         if arrived.wanted == Wanted::Certainly || (arrived.wanted == Wanted::Perhaps && is_full) {
@@ -110,15 +131,49 @@ impl Watch {
         Some(held)
     }
 
+    /// Notes when much is missing.
+    fn judge_loss(&mut self, arrived: &Arrived, last: Arrived) {
+        let batch = *self.batch.get_or_insert(last);
+        // Counters begin anew with another layer that counts.
+        let packets = arrived.packets.saturating_sub(batch.packets);
+        let lost = arrived.lost.saturating_sub(batch.lost);
+        if lost >= ENOUGH_LOST && lost as f64 >= HEAVY_LOSS * (packets + lost) as f64 {
+            // A sender that gives way to it is slower for a moment.
+            let before = self.struck.and_then(|strike| strike.unqueued);
+            let rate = arrived.rate_since(&batch).unwrap_or_default().max(before.unwrap_or_default());
+            self.struck = Some(Strike { at: arrived.now, unqueued: (!arrived.is_queued()).then_some(rate) });
+            self.batch = None;
+        } else if lost as f64 + packets as f64 >= ENOUGH_LOST as f64 / HEAVY_LOSS
+            || arrived.now.saturating_sub(batch.now) >= STRUCK
+        {
+            self.batch = None;
+        }
+    }
+
+    /// Whether a rate is low for what was dropped a while ago.
+    fn is_suspicious(&self, now: Duration, rate: f64) -> bool {
+        let Some(strike) = self.struck.filter(|strike| now.saturating_sub(strike.at) <= STRUCK) else {
+            return false;
+        };
+        let is_short =
+            |unqueued: f64| (self.told == 0.0 || rate < SHORT * self.told) && rate <= RECOVERED * unqueued;
+        rate < LOW * self.known || strike.unqueued.is_some_and(is_short)
+    }
+
     fn clear(&mut self) {
         (self.struck, self.low, self.bytes) = (None, Duration::ZERO, 0);
     }
 }
 
-/// How long a trial takes while something is wanted.
-const TRIAL: Duration = Duration::from_secs(5);
-/// So much better has the other kind to be: changing costs, and it may have met a better moment.
-const BETTER: f64 = 2.0;
+/// How long a trial takes while something is wanted, whatever comes: a slow start over a long way is over by then. After it …
+const START: Duration = Duration::from_secs(5);
+/// … the other kind may show for so long what it brings, …
+const TRIAL: Duration = Duration::from_secs(10);
+/// … unless it was clearly better before, or brought next to nothing.
+const CLEARLY: f64 = 2.0;
+const HOPELESS: f64 = 0.25;
+/// So much better has it to be in the end: changing costs, and it may have met a better moment.
+const BETTER: f64 = 1.4;
 
 /// Whether another carrier does better than datagrams did. See the module.
 #[derive(Debug, Clone)]
@@ -127,12 +182,14 @@ pub struct Trial {
     last: Option<Arrived>,
     busy: Duration,
     bytes: u64,
+    /// What had come, and when, once the start was over.
+    started: Option<(Duration, u64)>,
 }
 
 impl Trial {
     /// Against datagrams that were `held` to this rate.
     pub fn new(held: BitRate) -> Self {
-        Trial { held: held.0 as f64, last: None, busy: Duration::ZERO, bytes: 0 }
+        Trial { held: held.0 as f64, last: None, busy: Duration::ZERO, bytes: 0, started: None }
     }
 
     /// Takes a look at what arrives on the other carrier; gives whether it is better once that is clear.
@@ -143,12 +200,26 @@ impl Trial {
             self.busy += arrived.now.saturating_sub(last.now);
             self.bytes += came;
         }
-        let enough = BETTER * self.held * TRIAL.as_secs_f64() / 8.0;
-        if self.bytes > 0 && self.bytes as f64 >= enough {
-            Some(true) // whatever the rest of its time brings
-        } else {
-            (self.busy >= TRIAL).then_some(false)
+        if self.started.is_none() {
+            if self.bytes > 0 && self.bytes as f64 >= self.share(CLEARLY, START) {
+                return Some(true); // whatever the rest of its time brings
+            }
+            if self.busy < START {
+                return None;
+            }
+            self.started = Some((self.busy, self.bytes));
+            let hopeless = self.bytes == 0 || (self.bytes as f64) < self.share(HOPELESS, START);
+            return hopeless.then_some(false);
         }
+        let (busy, bytes) = self.started?;
+        // What waited for a packet that was lost comes all at once: nothing is certain before the end.
+        let time = self.busy - busy;
+        (time >= TRIAL).then(|| (self.bytes - bytes) as f64 >= self.share(BETTER, time))
+    }
+
+    /// So many bytes are so many times what came of datagrams in this time.
+    fn share(&self, times: f64, time: Duration) -> f64 {
+        times * self.held * time.as_secs_f64() / 8.0
     }
 }
 
@@ -271,8 +342,19 @@ mod tests {
     fn what_is_clearly_better_is_kept_and_what_is_not_is_left() {
         assert_eq!(tried(200, |_| (8_000, true)), Some((1, true)));
         assert_eq!(tried(200, |_| (500, true)), Some((4, true)));
-        assert_eq!(tried(200, |_| (300, true)), Some((5, false)));
+        assert_eq!(tried(200, |_| (300, true)), Some((15, true)));
+        assert_eq!(tried(200, |_| (250, true)), Some((15, false)));
+        assert_eq!(tried(200, |_| (40, true)), Some((5, false)), "nobody waits for more of that");
         assert_eq!(tried(0, |_| (0, true)), Some((5, false)), "nothing came on either");
+    }
+
+    #[test]
+    fn a_start_of_another_kind_that_is_slow_is_not_held_against_it() {
+        // TCP over 650 ms, against datagrams that are held to 60 % and to 90 %.
+        let slow_start =
+            |second: u32| ([170, 480, 1_400, 3_900].get(second as usize).copied().unwrap_or(8_000), true);
+        assert_eq!(tried(4_800, slow_start), Some((15, true)));
+        assert_eq!(tried(7_200, slow_start), Some((15, false)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::dscp::{AfClass, DropPrecedence, Phb};
+use crate::dscp::{AfClass, Codepoint, DropPrecedence, Phb};
 
 /// What traffic is for. Earlier ones go before later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +86,25 @@ impl Queue {
     pub const ALL: [Queue; 7] =
         [Queue::Ef, Queue::Af4, Queue::Af3, Queue::Af2, Queue::Af1, Queue::De, Queue::Le];
 
-    /// What packets in it are marked with, unless they came with another drop precedence of the same class.
+    /// What packets in it are marked with that a rule gave this drop precedence and that `came` marked so: of two precedences of the
+    /// class the higher one, since who makes a mark can only lower his own chances by it (RFC 2597 §2). Classes that have none keep to
+    /// their one mark.
+    pub fn marked(self, precedence: DropPrecedence, came: Option<Codepoint>) -> Phb {
+        match (self.phb(), came.map(Codepoint::phb)) {
+            (Phb::Af(class, _), Some(Phb::Af(its, drop))) if its == class => {
+                Phb::Af(class, drop.max(precedence))
+            }
+            (Phb::Af(class, _), _) => Phb::Af(class, precedence),
+            (only, _) => only,
+        }
+    }
+
+    /// Whether its packets have drop precedences.
+    pub fn is_assured(self) -> bool {
+        matches!(self.phb(), Phb::Af(..))
+    }
+
+    /// What packets in it are marked with, unless a rule or their own mark has another drop precedence: [`Queue::marked`].
     pub fn phb(self) -> Phb {
         match self {
             Queue::Ef => Phb::Ef,
@@ -151,6 +169,29 @@ mod tests {
             assert_eq!(service.to_string().parse(), Ok(service));
         }
         assert_eq!((Service::Voice.queue(), Service::Background.queue()), (Queue::Ef, Queue::Le));
+    }
+
+    #[test]
+    fn of_two_drop_precedences_of_a_class_the_higher_one_counts() {
+        use DropPrecedence::{High, Low, Medium};
+        let marked = |queue: Queue, rule, came: &str| queue.marked(rule, came.parse().ok()).to_string();
+        for (came, low, medium, high) in [
+            ("", "AF41", "AF42", "AF43"),
+            ("AF42", "AF42", "AF42", "AF43"),
+            ("AF43", "AF43", "AF43", "AF43"),
+            ("AF33", "AF41", "AF42", "AF43"),
+            ("EF", "AF41", "AF42", "AF43"),
+        ] {
+            let got = [Low, Medium, High].map(|rule| marked(Queue::Af4, rule, came));
+            assert_eq!(got, [low, medium, high], "came as '{came}'");
+        }
+        assert_eq!(
+            (marked(Queue::Ef, High, "AF43"), marked(Queue::De, High, "EF")),
+            ("EF".into(), "DE".into())
+        );
+        for drop in DropPrecedence::ALL {
+            assert_eq!(drop.to_string().parse(), Ok(drop));
+        }
     }
 
     #[test]

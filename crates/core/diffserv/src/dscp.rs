@@ -76,6 +76,23 @@ impl DropPrecedence {
     pub const ALL: [DropPrecedence; 3] = [DropPrecedence::Low, DropPrecedence::Medium, DropPrecedence::High];
 }
 
+impl fmt::Display for DropPrecedence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DropPrecedence::Low => "low",
+            DropPrecedence::Medium => "medium",
+            DropPrecedence::High => "high",
+        })
+    }
+}
+
+impl FromStr for DropPrecedence {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        DropPrecedence::ALL.into_iter().find(|drop| drop.to_string() == text).ok_or(())
+    }
+}
+
 impl Phb {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Phb> {

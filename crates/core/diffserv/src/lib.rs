@@ -8,6 +8,7 @@ pub mod calls;
 mod class;
 pub mod classify;
 mod dscp;
+mod early;
 mod follow;
 mod patient;
 mod plan;
@@ -15,6 +16,7 @@ pub mod quality;
 
 pub use class::{Queue, Service};
 pub use dscp::{AfClass, Codepoint, DropPrecedence, Phb, UnknownName};
+pub use early::{Counted, Early, Losses};
 pub use follow::{Bounds, Follower};
 pub use patient::{Ceiling, Patient};
 pub use plan::{Plan, PlanError, Queued, Share, Shares};

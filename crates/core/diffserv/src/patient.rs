@@ -5,9 +5,6 @@ use std::str::FromStr;
 
 use farhop_units::BitRate;
 
-use crate::class::Service;
-use crate::classify::Verdict;
-
 /// Traffic that can wait. Earlier ones go before later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Patient {
@@ -51,22 +48,8 @@ impl Patient {
     pub const ALL: [Patient; 5] =
         [Patient::Streaming, Patient::Bulk, Patient::Updates, Patient::Backups, Patient::PeerToPeer];
 
-    /// What a flow is that was judged so; none where someone waits for it.
-    pub fn of(verdict: &Verdict) -> Option<Patient> {
-        match verdict.service {
-            Service::Streaming => Some(Patient::Streaming),
-            Service::Bulk => Some(Patient::Bulk),
-            Service::Background => {
-                let rule = verdict.by.as_ref().map_or("", |(_, name)| name.as_str());
-                Some(match rule {
-                    "backups" | "rsync" => Patient::Backups,
-                    "peer to peer" | "peer to peer ports" => Patient::PeerToPeer,
-                    _ => Patient::Updates,
-                })
-            }
-            Service::Voice | Service::Interactive | Service::Web | Service::Other => None,
-        }
-    }
+    /// Those that nobody waits for, which wait in LE.
+    pub const BACKGROUND: [Patient; 3] = [Patient::Updates, Patient::Backups, Patient::PeerToPeer];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -104,7 +87,7 @@ mod tests {
             let (from, to) = ("0.0.0.0:0".parse().unwrap(), format!("192.0.2.1:{port}").parse().unwrap());
             let mut flow = Flow::new(Protocol::Tcp, from, to);
             flow.first_bytes = bytes.to_vec();
-            Patient::of(&classify(&standard(), &flow))
+            classify(&standard(), &flow).patient
         };
         assert_eq!(of(4711, b"\x13BitTorrent protocol"), Some(Patient::PeerToPeer));
         assert_eq!((of(6881, b""), of(873, b"")), (Some(Patient::PeerToPeer), Some(Patient::Backups)));

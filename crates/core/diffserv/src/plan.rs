@@ -6,6 +6,7 @@ use std::time::Duration;
 use farhop_units::{BitRate, Bytes};
 
 use crate::class::Queue;
+use crate::patient::Patient;
 
 /// A packet of an Ethernet with its header.
 const LARGEST_PACKET: Bytes = Bytes(1514);
@@ -46,6 +47,8 @@ pub struct Plan {
     pub burst: Bytes,
     /// One for each queue, in their order.
     pub queues: [Queued; 7],
+    /// What each kind has of LE, in the order of [`Patient::BACKGROUND`].
+    pub kinds: [Queued; 3],
 }
 
 /// What a queue has.
@@ -144,24 +147,37 @@ impl Plan {
         }
         let shaped = percent(link, 100 - margin).max(BitRate(LEAST.0 * Queue::ALL.len() as u64));
         let guarantees = guarantees(shaped, shares);
-        let mut queues = [Queued::nothing(Queue::De); 7];
+        let mut queues = [Queued::new(Queue::De, LEAST, LEAST); 7];
         for (queued, queue) in queues.iter_mut().zip(Queue::ALL) {
             let guaranteed = guarantees[queue as usize];
             let ceiling = match queue {
                 Queue::Ef => guaranteed,
                 _ => percent(shaped, shares.of(queue).ceiling).max(guaranteed),
             };
-            let saved = if queue == Queue::Ef { SAVED_EF } else { SAVED };
-            *queued = Queued {
-                queue,
-                guaranteed,
-                ceiling,
-                burst: at_least_one(guaranteed.bytes_in(saved)),
-                quantum: Bytes(guaranteed.bytes_in(WAITS).0.clamp(QUANTA.0, QUANTA.1)),
-                room: Bytes(ceiling.bytes_in(WAITS).0.max(WAIT_AT_LEAST * LARGEST_PACKET.0)),
-            };
+            *queued = Queued::new(queue, guaranteed, ceiling);
         }
-        Ok(Plan { link, shaped, burst: at_least_one(shaped.bytes_in(SAVED)), queues })
+        let le = queues[Queue::Le as usize];
+        let third = BitRate(le.guaranteed.0 / 3).max(LEAST);
+        let kinds = [Queued::new(Queue::Le, third, le.ceiling); 3];
+        Ok(Plan { link, shaped, burst: at_least_one(shaped.bytes_in(SAVED)), queues, kinds })
+    }
+
+    /// The same with ceilings of what can wait: streaming's and bulk's are their queues', and those of the others hold within LE. What is
+    /// guaranteed is no more than that either.
+    #[must_use]
+    pub fn with_ceilings(mut self, ceilings: &[(Patient, BitRate)]) -> Plan {
+        for (of, most) in ceilings {
+            let queued = match of {
+                Patient::Streaming => &mut self.queues[Queue::Af2 as usize],
+                Patient::Bulk => &mut self.queues[Queue::Af1 as usize],
+                Patient::Updates => &mut self.kinds[0],
+                Patient::Backups => &mut self.kinds[1],
+                Patient::PeerToPeer => &mut self.kinds[2],
+            };
+            let ceiling = queued.ceiling.min((*most).max(LEAST));
+            *queued = Queued::new(queued.queue, queued.guaranteed.min(ceiling), ceiling);
+        }
+        self
     }
 
     /// What a queue has.
@@ -182,9 +198,16 @@ impl Plan {
 }
 
 impl Queued {
-    fn nothing(queue: Queue) -> Queued {
-        let (none, no_bytes) = (BitRate(0), Bytes(0));
-        Queued { queue, guaranteed: none, ceiling: none, burst: no_bytes, quantum: no_bytes, room: no_bytes }
+    fn new(queue: Queue, guaranteed: BitRate, ceiling: BitRate) -> Queued {
+        let saved = if queue == Queue::Ef { SAVED_EF } else { SAVED };
+        Queued {
+            queue,
+            guaranteed,
+            ceiling,
+            burst: at_least_one(guaranteed.bytes_in(saved)),
+            quantum: Bytes(guaranteed.bytes_in(WAITS).0.clamp(QUANTA.0, QUANTA.1)),
+            room: Bytes(ceiling.bytes_in(WAITS).0.max(WAIT_AT_LEAST * LARGEST_PACKET.0)),
+        }
     }
 }
 
@@ -294,6 +317,25 @@ mod tests {
         assert_eq!(shares.of(Queue::Le), Share { guaranteed: 2, ceiling: 50 });
         assert_eq!(shares.of(Queue::Ef), Share { guaranteed: 30, ceiling: 100 });
         Plan::new(BitRate::kbit(512), 5, &shares).unwrap();
+    }
+
+    #[test]
+    fn what_can_wait_may_have_ceilings_of_its_own() {
+        let plan = Plan::new(BitRate::mbit(1), 0, &shares()).unwrap();
+        let le = *plan.of(Queue::Le);
+        assert!(plan.kinds.iter().all(|kind| kind.ceiling == le.ceiling && kind.guaranteed < le.guaranteed));
+        let capped = plan.clone().with_ceilings(&[
+            (Patient::Backups, BitRate::kbit(50)),
+            (Patient::PeerToPeer, BitRate(0)),
+            (Patient::Bulk, BitRate::kbit(20)),
+            (Patient::Streaming, BitRate::mbit(9)),
+        ]);
+        let ceilings = capped.kinds.map(|kind| kind.ceiling);
+        assert_eq!(ceilings, [le.ceiling, BitRate::kbit(50), BitRate::kbit(1)]);
+        let bulk = capped.of(Queue::Af1);
+        assert_eq!((bulk.guaranteed, bulk.ceiling), (BitRate::kbit(20), BitRate::kbit(20)));
+        assert_eq!(capped.of(Queue::Af2), plan.of(Queue::Af2), "what is higher than there is is none");
+        assert_eq!(capped.of(Queue::Le), plan.of(Queue::Le));
     }
 
     proptest! {

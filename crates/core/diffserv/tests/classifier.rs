@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use farhop_diffserv::Service;
 use farhop_diffserv::classify::{
     Behaviour, Condition, Flow, Opening, Ports, Protocol, Rule, Seen, classify, standard,
 };
+use farhop_diffserv::{DropPrecedence, Service};
 use farhop_units::{BitRate, Bytes};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn flow(protocol: Protocol, port: u16) -> Flow {
 }
 
 fn rule(name: &str, service: Service, conditions: Vec<Condition>) -> Rule {
-    Rule { name: name.into(), service, conditions }
+    Rule { name: name.into(), service, precedence: DropPrecedence::Low, kind: None, conditions }
 }
 
 fn ports(first: u16, last: u16) -> Condition {
@@ -39,6 +39,19 @@ fn the_first_rule_that_holds_decides_and_says_why() {
     assert_eq!((verdict.service, verdict.because.len()), (Service::Bulk, 0));
     assert_eq!(verdict.passed[1], ("media".into(), "it is tcp, not udp".into()));
     assert_eq!(classify(&[], &flow(Protocol::Tcp, 1)).service, Service::Other);
+}
+
+#[test]
+fn a_rule_may_name_a_drop_precedence_and_a_mark_of_the_class_may_raise_it() {
+    let clips =
+        Rule { precedence: DropPrecedence::Medium, ..rule("clips", Service::Streaming, vec![ports(80, 80)]) };
+    for (came, leaves) in
+        [(None, "AF22"), (Some("AF21"), "AF22"), (Some("AF23"), "AF23"), (Some("AF13"), "AF22")]
+    {
+        let mut it = flow(Protocol::Tcp, 80);
+        it.dscp = came.map(|mark| mark.parse().unwrap());
+        assert_eq!(classify(std::slice::from_ref(&clips), &it).phb.to_string(), leaves, "{came:?}");
+    }
 }
 
 #[test]

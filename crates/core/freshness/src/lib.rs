@@ -2,7 +2,7 @@
 //! validated and updated, what does an unsafe method invalidate.
 //!
 //! Pure: the caller passes the time; nothing is stored here. In the order of a response's life: may it be stored
-//! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), of which pages (`origins`), whether now (`verdict` over `age`,
+//! (`storable`), what is kept of it (`stored`), which requests it answers (`vary`), of which pages (`origins`), which of several is the one (`selection`), whether now (`verdict` over `age`,
 //! `lifetime`, `directives`, of which `targets` says whose count), in what form (`reply` over `precondition`, `ranges`; `partial` where not all of it is there), how the origin is asked about it and what
 //! that changes (`validation`; by what another may ask: `validators`), what makes it doubtful (`invalidation`), and what clients are told (`cache_status`).
 
@@ -19,6 +19,7 @@ mod partial;
 mod precondition;
 mod ranges;
 mod reply;
+mod selection;
 mod storable;
 mod stored;
 mod tags;
@@ -37,6 +38,7 @@ pub use origins::allows_any_origin;
 pub use partial::Part;
 pub use precondition::{Precondition, evaluate};
 pub use reply::{Reply, Validation};
+pub use selection::select;
 pub use storable::{NotStorable, is_coded_with_dictionary, shareable, storable};
 pub use stored::Stored;
 pub use targets::{conceal, obey};

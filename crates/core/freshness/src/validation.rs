@@ -195,12 +195,9 @@ impl Stored {
     }
 }
 
-/// RFC 9111 §3.2: fields of the stored content that a 304 MUST NOT (Content-Length) or need not change here, since the body
-/// stays as it is.
+/// RFC 9111 §3.2: fields of the stored content that an update MUST NOT (Content-Length) or MAY not change: the body stays coded as
+/// it is, and a part where it lies. What the body is of (Content-Type) the origin may say anew.
 fn describes_stored_body(name: &HeaderName) -> bool {
     is_hop_by_hop(name)
-        || matches!(
-            *name,
-            header::CONTENT_LENGTH | header::CONTENT_ENCODING | header::CONTENT_RANGE | header::CONTENT_TYPE
-        )
+        || matches!(*name, header::CONTENT_LENGTH | header::CONTENT_ENCODING | header::CONTENT_RANGE)
 }

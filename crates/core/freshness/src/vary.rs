@@ -29,6 +29,11 @@ pub fn named_by_vary(response: &HeaderMap) -> Option<Vec<HeaderName>> {
     members(response, &header::VARY).map(name).collect()
 }
 
+/// Whether a response varies by anything.
+pub(crate) fn varies(response: &HeaderMap) -> bool {
+    members(response, &header::VARY).next().is_some()
+}
+
 /// Lets `to` have the values of this field that `from` has.
 pub(crate) fn copy(to: &mut HeaderMap, name: &HeaderName, from: &HeaderMap) {
     to.remove(name);

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::compressor::{Strides, tell};
+use crate::compressor::tell;
 use crate::generation::FORGOTTEN;
-use crate::packet::Headers;
-use crate::{COMPRESSED, CONTEXTS, GENERATIONS, IDENTIFICATION, MARKER, TIMESTAMP, VERBATIM};
+use crate::header::Header;
+use crate::{GENERATIONS, MARKER, TIMESTAMP, WHOLE};
 
-/// Makes headers whole again that a [`crate::Compressor`] made small.
+/// Makes headers whole again that a [`crate::Compressor`] made small. One for each flow and direction, as of that.
 #[derive(Debug, Clone, Default)]
 pub struct Decompressor {
-    contexts: Vec<Option<Context>>,
+    context: Option<Context>,
 }
 
-/// Why nothing came of a packet.
+/// Why nothing came of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
     /// It is none that a compressor makes.
@@ -25,8 +25,8 @@ pub enum Dropped {
 #[derive(Debug, Clone, Copy)]
 struct Context {
     generation: u8,
-    base: Headers,
-    strides: Strides,
+    base: Header,
+    stride: u32,
     /// The newest sequence number seen.
     newest: u16,
     /// When it was last heard of.
@@ -34,54 +34,34 @@ struct Context {
 }
 
 impl Decompressor {
-    /// The IP packet that a compressor was given; `now` never goes back, and need not be the compressor's.
+    /// The datagram that the compressor was given; `now` never goes back, and need not be the compressor's.
     ///
     /// # Errors
     /// Why it cannot be told; nothing is passed on then.
     pub fn decompress(&mut self, now: Duration, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
-        let (first, rest) = bytes.split_first().ok_or(Dropped::Malformed)?;
-        let number = usize::from(first & !COMPRESSED);
-        if *first == VERBATIM {
-            Ok(rest.to_vec())
-        } else if number >= CONTEXTS {
-            Err(Dropped::Malformed)
-        } else if first & COMPRESSED == 0 {
-            self.whole(now, number, rest)
-        } else {
-            let context = self.contexts.get_mut(number).and_then(Option::as_mut).ok_or(Dropped::NoContext)?;
-            context.compressed(now, rest)
+        let (flags, rest) = bytes.split_first().ok_or(Dropped::Malformed)?;
+        if flags & WHOLE != 0 {
+            return self.whole(now, flags & !WHOLE, rest);
         }
+        self.context.as_mut().ok_or(Dropped::NoContext)?.compressed(now, *flags, rest)
     }
 
-    fn whole(&mut self, now: Duration, number: usize, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
-        let [generation, a, b, c, d, identification, packet @ ..] = bytes else {
-            return Err(Dropped::Malformed);
-        };
-        let (headers, _) = Headers::split(packet).ok_or(Dropped::Malformed)?;
+    fn whole(&mut self, now: Duration, generation: u8, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
+        let (stride, datagram) = bytes.split_first_chunk().ok_or(Dropped::Malformed)?;
+        let (header, _) = Header::split(datagram).ok_or(Dropped::Malformed)?;
         if generation & !GENERATIONS != 0 {
             return Err(Dropped::Malformed);
         }
-        if self.contexts.len() <= number {
-            self.contexts.resize(number + 1, None);
-        }
-        let is_of_it = |it: &&Context| !it.is_forgotten(now) && it.base.is_same_stream(&headers);
-        let before = self.contexts[number].as_ref().filter(is_of_it);
-        let newest = before.map_or(headers.sequence(), |it| newer(it.newest, headers.sequence()));
+        let is_of_it = |it: &&Context| !it.is_forgotten(now) && it.base.is_same_stream(&header);
+        let before = self.context.as_ref().filter(is_of_it);
+        let newest = before.map_or(header.sequence(), |it| newer(it.newest, header.sequence()));
         // Whole headers that were overtaken do not bring an older context back.
-        if before.is_some_and(|it| newest == it.newest && *generation != it.generation) {
-            return Ok(packet.to_vec());
+        if before.is_some_and(|it| newest == it.newest && generation != it.generation) {
+            return Ok(datagram.to_vec());
         }
-        self.contexts[number] = Some(Context {
-            generation: *generation,
-            base: headers,
-            strides: Strides {
-                timestamp: u32::from_be_bytes([*a, *b, *c, *d]),
-                identification: *identification,
-            },
-            newest,
-            heard: now,
-        });
-        Ok(packet.to_vec())
+        let stride = u32::from_be_bytes(*stride);
+        self.context = Some(Context { generation, base: header, stride, newest, heard: now });
+        Ok(datagram.to_vec())
     }
 }
 
@@ -91,40 +71,25 @@ impl Context {
         now.saturating_sub(self.heard) >= FORGOTTEN
     }
 
-    fn compressed(&mut self, now: Duration, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
-        let [flags, high, low, rest @ ..] = bytes else { return Err(Dropped::Malformed) };
+    fn compressed(&mut self, now: Duration, flags: u8, bytes: &[u8]) -> Result<Vec<u8>, Dropped> {
+        let (sequence, rest) = bytes.split_first_chunk().ok_or(Dropped::Malformed)?;
         if flags & GENERATIONS != self.generation || self.is_forgotten(now) {
             return Err(Dropped::NoContext);
         }
-        let sequence = u16::from_be_bytes([*high, *low]);
-        let mut rest = rest;
-        let mut take = |length: usize| {
-            let (taken, left) = rest.split_at_checked(length).ok_or(Dropped::Malformed)?;
-            rest = left;
-            Ok::<_, Dropped>(taken)
+        let sequence = u16::from_be_bytes(*sequence);
+        let mut header = self.base;
+        tell(&mut header, sequence, self.stride);
+        header.set_marker(flags & MARKER != 0);
+        let payload = if flags & TIMESTAMP == 0 {
+            rest
+        } else {
+            let (timestamp, payload) = rest.split_first_chunk().ok_or(Dropped::Malformed)?;
+            header.set_timestamp(u32::from_be_bytes(*timestamp));
+            payload
         };
-        let timestamp = match flags & TIMESTAMP {
-            0 => None,
-            _ => Some(take(4)?.iter().fold(0, |all, byte| all << 8 | u32::from(*byte))),
-        };
-        let identification = match flags & IDENTIFICATION {
-            0 => None,
-            _ => Some(take(2)?.iter().fold(0, |all, byte| all << 8 | u16::from(*byte))),
-        };
-        let payload = rest;
-        let mut headers = self.base;
-        tell(&mut headers, sequence, self.strides);
-        headers.set_marker(flags & MARKER != 0);
-        if let Some(timestamp) = timestamp {
-            headers.set_timestamp(timestamp);
-        }
-        if let Some(identification) = identification {
-            headers.set_identification(identification);
-        }
-        let headers = headers.filled(payload).ok_or(Dropped::Malformed)?;
         self.newest = newer(self.newest, sequence);
         self.heard = now;
-        Ok([headers.as_bytes(), payload].concat())
+        Ok([header.as_bytes(), payload].concat())
     }
 }
 

@@ -26,6 +26,32 @@ pub const UNASKED: HeaderName = HeaderName::from_static("farhop-unasked");
 /// no more of the page (docs/htotp.md, "Pages that are held"). Crosses the hop and nothing else.
 pub const HELD: HeaderName = HeaderName::from_static("farhop-held");
 
+/// What [`HELD`] says: `ENTRY`, or `ENTRY;dated=SECONDS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldPage {
+    /// The entry's number in the mirror.
+    pub entry: u64,
+    /// When its origin made it (`Date`), in seconds since 1970: said of what has no validators by which the mirror could tell it.
+    pub dated: Option<u64>,
+}
+
+impl HeldPage {
+    /// Reads it; parameters that are not known do not matter.
+    pub fn read(value: &HeaderValue) -> Option<HeldPage> {
+        let mut parts = value.to_str().ok()?.split(';');
+        let entry = parts.next()?.parse().ok()?;
+        let dated = parts.find_map(|part| part.strip_prefix("dated=")?.parse().ok());
+        Some(HeldPage { entry, dated })
+    }
+}
+
+impl From<HeldPage> for HeaderValue {
+    fn from(HeldPage { entry, dated }: HeldPage) -> HeaderValue {
+        let whole = dated.and_then(|dated| HeaderValue::from_str(&format!("{entry};dated={dated}")).ok());
+        whole.unwrap_or_else(|| HeaderValue::from(entry))
+    }
+}
+
 /// Schemes whose logins count for a connection and not for a request (RFC 4559 §6).
 const OF_CONNECTIONS: [&[u8]; 2] = [b"ntlm", b"negotiate"];
 
@@ -211,6 +237,23 @@ fn read_fields(lines: &[Line]) -> Option<HeaderMap> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_is_held_is_named_by_its_entry_and_where_there_is_no_more_by_its_date() {
+        for (said, page) in [
+            ("7", Some(HeldPage { entry: 7, dated: None })),
+            ("7;dated=784111777", Some(HeldPage { entry: 7, dated: Some(784_111_777) })),
+            ("7;x=1;dated=2", Some(HeldPage { entry: 7, dated: Some(2) })),
+            ("7;dated=soon", Some(HeldPage { entry: 7, dated: None })),
+            ("", None),
+            ("a client says", None),
+        ] {
+            assert_eq!(HeldPage::read(&HeaderValue::from_static(said)), page, "{said}");
+        }
+        for page in [HeldPage { entry: 7, dated: None }, HeldPage { entry: 7, dated: Some(9) }] {
+            assert_eq!(HeldPage::read(&page.into()), Some(page));
+        }
+    }
 
     #[test]
     fn a_request_keeps_its_fields_and_their_order() {

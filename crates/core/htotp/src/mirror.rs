@@ -12,7 +12,7 @@ pub use ledger::{Content, Ledger, Opening, Telling};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName};
 
-/// Entries that are told of; beyond that those of the lowest numbers give way.
+/// Entries that are told of; beyond that those give way that were stored, renewed or missed the longest ago.
 pub const MOST: usize = 50_000;
 
 /// A place in the log of a remote.

@@ -372,4 +372,15 @@ fn of_too_many_both_ends_forget_the_same() {
     world.step(&Step::Lose(0));
     assert_eq!(world.settle(), 0);
     assert!(!world.known.contains_key(&500) && world.known.contains_key(&501));
+    // What is still held, and ground would have known of.
+    world.ledger.stored(7);
+    assert_eq!(world.settle(), 2, "one is told of, one gives way");
+    assert!(world.known.contains_key(&7) && !world.known.contains_key(&501));
+    // From now on it is as new as any.
+    (0..100).for_each(|_| world.step(&Step::Store(0)));
+    world.settle();
+    assert!(world.known.contains_key(&7) && !world.known.contains_key(&601));
+    assert_eq!((world.heard.len(), world.ledger.len(), world.known.len()), (MOST, MOST, MOST));
+    world.step(&Step::Lose(0));
+    assert_eq!(world.settle(), 0, "both know the same");
 }

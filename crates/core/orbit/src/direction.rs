@@ -4,7 +4,7 @@
 //! accepted, says how much waits, and a packet's fate is known at once. All else goes through `queued`, event by event; what
 //! the caller sees stays.
 
-use farhop_units::Bytes;
+use farhop_units::{BitRate, Bytes};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -234,6 +234,15 @@ impl<P> Direction<P> {
         let way = self.leg.delay;
         if let Line::Shared(frames) = &mut self.line {
             frames.foretell(now, way, terminal, bytes);
+        }
+    }
+
+    /// What a terminal was given over the last control round, as packets see it; `None` where capacity is not given on demand.
+    pub fn granted(&mut self, now: Duration, terminal: u16) -> Option<BitRate> {
+        self.advance(now);
+        match &self.line {
+            Line::Shared(frames) => Some(frames.granted(terminal)),
+            Line::Plain { .. } | Line::Queued(_) => None,
         }
     }
 

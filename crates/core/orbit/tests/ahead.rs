@@ -151,3 +151,24 @@ fn a_short_upload_costs_no_more_than_twice_what_it_needs() {
         assert!(course.datagrams <= 12, "{asks:?} {}", course.datagrams);
     }
 }
+
+#[test]
+fn what_a_terminal_is_given_is_told_while_it_is_and_for_a_control_round() {
+    let mut link = link(Volume::Absolute, 0.0);
+    let mut told = Vec::new();
+    for now in 0..6_000 {
+        let at = now * MS;
+        // 200 kbit/s from the first to the third second.
+        if (1_000..3_000).contains(&now) && now % PAUSE == 0 {
+            link.handle_labelled(at, Bytes(PACKET), Label::default(), now);
+        }
+        while link.poll_transmit(at).is_some() {}
+        told.push(link.granted(at, 0).expect("capacity is given on demand").0);
+    }
+    assert_eq!((told[900], told[5_900]), (0, 0), "nothing is asked for");
+    // It begins a control round after the first packet.
+    assert!(told[..1_600].iter().all(|rate| *rate == 0));
+    let mean = told[2_500..3_000].iter().sum::<u64>() / 500;
+    assert!((185_000..=215_000).contains(&mean), "{mean}");
+    assert_eq!(Direction::<u32>::new(Leg::transparent(), 1).granted(MS, 0), None);
+}

@@ -1,5 +1,6 @@
 //! From an attribute's text to the URL that a browser would fetch, or to nothing.
 
+use crate::decode::Charset;
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use std::borrow::Cow;
 use url::Url;
@@ -15,11 +16,11 @@ const BAD_PORTS: [u16; 83] = [
 /// Resolves `text` against `base`. `None` for what is not fetched over HTTP or what a browser
 /// would refuse.
 pub(crate) fn resolve(text: &str, base: &Url, max_url: usize) -> Option<Url> {
-    resolve_in(UTF_8, text, base, max_url)
+    resolve_in(Charset::UTF_8, text, base, max_url)
 }
 
-/// As [`resolve`], for a text in `encoding`, in which queries are written (URL, "percent-encode after encoding").
-pub(crate) fn resolve_in(encoding: &'static Encoding, text: &str, base: &Url, max_url: usize) -> Option<Url> {
+/// As [`resolve`], for a text in `charset`, in which queries are written (URL, "percent-encode after encoding").
+pub(crate) fn resolve_in(charset: Charset, text: &str, base: &Url, max_url: usize) -> Option<Url> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\x0c', '\r']);
     if trimmed.is_empty() || trimmed.len() > max_url {
         return None;
@@ -28,6 +29,7 @@ pub(crate) fn resolve_in(encoding: &'static Encoding, text: &str, base: &Url, ma
     if trimmed.contains('<') && trimmed.contains(['\n', '\r', '\t']) {
         return None;
     }
+    let encoding = charset.of(trimmed)?;
     let url = if encoding == UTF_8 || trimmed.is_ascii() {
         base.join(trimmed).ok()?
     } else {
@@ -116,10 +118,8 @@ mod tests {
     #[test]
     fn queries_are_written_in_the_encoding_of_their_text() {
         let page = Url::parse("http://site.test/").unwrap();
-        let in_encoding = |label: &str, text| {
-            let encoding = Encoding::for_label(label.as_bytes()).unwrap();
-            resolve_in(encoding, text, &page, 8192).map(String::from)
-        };
+        let in_encoding =
+            |label: &str, text| resolve_in(Charset::named(label), text, &page, 8192).map(String::from);
         let cases = [
             ("latin1", "/ä?ä", "/%C3%A4?%E4"),
             ("koi8-r", "?я&a=%20", "/?%D1&a=%20"),
@@ -127,10 +127,12 @@ mod tests {
             ("latin1", "?a€;b", "/?a%80;b"),
             ("latin1", "?я&日", "/?%26%231103%3B&%26%2326085%3B"),
             ("utf-16le", "?ä", "/?%C3%A4"),
+            ("unknown", "/a?b", "/a?b"),
         ];
         for (label, text, expected) in cases {
             assert_eq!(in_encoding(label, text), Some(format!("http://site.test{expected}")), "{text}");
         }
+        assert_eq!([in_encoding("unknown", "/ä"), in_encoding("unknown", "/a?ä")], [None, None]);
     }
 
     #[test]

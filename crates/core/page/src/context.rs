@@ -3,13 +3,13 @@
 
 use crate::address;
 use crate::collector::Collector;
+use crate::decode::Charset;
 use crate::held::Held;
 use crate::hint::{Destination, Hint, Mode, ReferrerPolicy, Source};
 use crate::options::Options;
 use crate::policy::ContentPolicies;
 use crate::sandbox::Sandboxes;
 use crate::script::ImportMap;
-use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 /// See the module.
@@ -23,7 +23,7 @@ pub(crate) struct Context {
     /// Of the response and of the mark-up so far.
     pub(crate) policies: ContentPolicies,
     /// Of the document: queries of its URLs are written in it.
-    pub(crate) encoding: &'static Encoding,
+    pub(crate) charset: Charset,
     pub(crate) options: Options,
     /// All import maps so far.
     pub(crate) import_map: ImportMap,
@@ -43,7 +43,7 @@ impl Context {
             base_is_set: false,
             policy: None,
             policies: ContentPolicies::default(),
-            encoding: UTF_8,
+            charset: Charset::UNSAID,
             import_map: ImportMap::default(),
             sandboxes: Sandboxes::default(),
             depth: 0,
@@ -72,7 +72,7 @@ impl Context {
 
     /// A URL of the document's own text.
     pub(crate) fn resolve(&self, text: &str) -> Option<Url> {
-        address::resolve_in(self.encoding, text, &self.base, self.options.max_url)
+        address::resolve_in(self.charset, text, &self.base, self.options.max_url)
     }
 
     /// A URL that something other than mark-up names, relative to `base`.

@@ -3,16 +3,45 @@
 
 use encoding_rs::{Decoder, Encoding, UTF_8, WINDOWS_1252, X_USER_DEFINED};
 
+/// Bytes in which an XML declaration ends, if it does.
+const DECLARATION: usize = 256;
 /// Bytes after which a document's own word on its encoding comes too late (browsers: 1024 and some more).
 const LATEST: usize = 8 * 1024;
+
+/// The encoding of a text, as far as anybody has said it. What nobody has, browsers guess, each in its way and never as
+/// UTF-8: what such a text names beyond ASCII is theirs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Charset(Option<&'static Encoding>);
+
+impl Charset {
+    pub(crate) const UTF_8: Charset = Charset(Some(UTF_8));
+    pub(crate) const UNSAID: Charset = Charset(None);
+
+    /// By one of its names; any other says nothing.
+    pub(crate) fn named(label: &str) -> Self {
+        Charset(Encoding::for_label(label.trim().as_bytes()))
+    }
+
+    /// This one, or what `default` gives where nobody has said it.
+    pub(crate) fn or(self, default: Charset) -> Self {
+        Charset(self.0.or(default.0))
+    }
+
+    /// The encoding in which `text`, once decoded, names anything; `None` where that cannot be told.
+    pub(crate) fn of(self, text: &str) -> Option<&'static Encoding> {
+        self.0.or_else(|| text.is_ascii().then_some(UTF_8))
+    }
+}
 
 /// Reads text in pieces of any size.
 pub(crate) struct TextDecoder {
     decoder: Decoder,
+    /// Somebody has said the encoding.
+    said: bool,
     /// Nothing in the text changes the encoding any more.
     settled: bool,
     seen: usize,
-    /// Beginning of a stylesheet, while it may be an `@charset`.
+    /// Beginning of a document or stylesheet, while it may be an XML declaration or an `@charset`.
     head: String,
 }
 
@@ -25,23 +54,25 @@ impl std::fmt::Debug for TextDecoder {
 impl TextDecoder {
     /// For a document or stylesheet whose response names `charset`; without, it may say itself, else it is taken for
     /// `default`.
-    pub(crate) fn new(charset: Option<&str>, default: &'static Encoding) -> Self {
-        let named = charset.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
+    pub(crate) fn new(charset: Option<&str>, default: Charset) -> Self {
+        let named = charset.map_or(Charset::UNSAID, Charset::named);
+        let Charset(taken) = named.or(default);
         TextDecoder {
-            decoder: named.unwrap_or(default).new_decoder(),
-            settled: named.is_some(),
+            decoder: taken.unwrap_or(UTF_8).new_decoder(),
+            said: taken.is_some(),
+            settled: named != Charset::UNSAID,
             seen: 0,
             head: String::new(),
         }
     }
 
-    /// For module scripts, which are UTF-8 whatever anyone says.
-    pub(crate) fn utf_8() -> Self {
-        TextDecoder { decoder: UTF_8.new_decoder(), settled: true, seen: 0, head: String::new() }
+    /// For a script, whose text itself says nothing (HTML, "fetch a classic script"; modules are UTF-8).
+    pub(crate) fn script(charset: Option<&str>, default: Charset) -> Self {
+        TextDecoder { settled: true, ..TextDecoder::new(charset, default) }
     }
 
-    pub(crate) fn encoding(&self) -> &'static Encoding {
-        self.decoder.encoding()
+    pub(crate) fn charset(&self) -> Charset {
+        Charset(self.said.then(|| self.decoder.encoding()))
     }
 
     /// How many of `bytes` can be decoded before the text so far has been asked for its encoding.
@@ -60,7 +91,7 @@ impl TextDecoder {
     /// Decodes the next bytes, `last` when none follow.
     pub(crate) fn decode(&mut self, bytes: &[u8], last: bool, text: &mut String) {
         if self.seen == 0 && matches!(bytes.first(), Some(0xEF | 0xFE | 0xFF)) {
-            self.settled = true; // a byte order mark, which the decoder sees to
+            (self.said, self.settled) = (true, true); // a byte order mark, which the decoder sees to
         }
         self.seen += bytes.len();
         self.settled |= self.seen > LATEST;
@@ -83,13 +114,34 @@ impl TextDecoder {
         }
     }
 
+    /// The text decoded last is of a document, which may begin with an XML declaration (HTML, "get an XML encoding"; XML,
+    /// §4.3.3). In HTML what a `<meta>` says counts before it.
+    pub(crate) fn sniff_xml(&mut self, text: &str) {
+        const START: &str = "<?xml";
+        if self.settled || self.head.len() > DECLARATION {
+            return;
+        }
+        self.head.push_str(&text[..text.floor_char_boundary(DECLARATION)]);
+        let declaration = self.head.strip_prefix(START).and_then(|rest| rest.split_once("?>"));
+        if let Some(label) = declaration.and_then(|(declaration, _)| label_in(declaration, "encoding"))
+            && let Charset(Some(encoding)) = Charset::named(label)
+        {
+            self.take(encoding);
+        }
+    }
+
     /// The text says its encoding.
     pub(crate) fn named(&mut self, label: &str) {
         if self.settled {
             return;
         }
-        let Some(encoding) = Encoding::for_label(label.trim().as_bytes()) else { return };
+        let Charset(Some(encoding)) = Charset::named(label) else { return };
         self.settled = true;
+        self.take(encoding);
+    }
+
+    fn take(&mut self, encoding: &'static Encoding) {
+        self.said = true;
         let encoding = match encoding {
             // HTML, "change the encoding": a text that could be read is no UTF-16.
             encoding if !encoding.is_ascii_compatible() => UTF_8,
@@ -104,10 +156,16 @@ impl TextDecoder {
 
 /// What `content` of `<meta http-equiv=content-type>` says (HTML, "extracting a character encoding from a meta element").
 pub(crate) fn charset_of(content: &str) -> Option<&str> {
-    let mut rest = content;
+    label_in(content, "charset")
+}
+
+/// What follows `name` and an equals sign, with quotes or without.
+fn label_in<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = text;
     loop {
-        let at = rest.as_bytes().windows(7).position(|word| word.eq_ignore_ascii_case(b"charset"))?;
-        rest = rest.get(at + 7..)?;
+        let mut words = rest.as_bytes().windows(name.len());
+        let at = words.position(|word| word.eq_ignore_ascii_case(name.as_bytes()))?;
+        rest = rest.get(at + name.len()..)?;
         let Some(value) = rest.trim_ascii_start().strip_prefix('=') else { continue };
         let value = value.trim_ascii_start();
         return match value.chars().next() {

@@ -2,7 +2,7 @@
 //! comes what they need.
 
 use crate::context::Context;
-use crate::decode::TextDecoder;
+use crate::decode::{Charset, TextDecoder};
 use crate::hint::{Destination, Hint, Mode, Policy, ReferrerPolicy, Source};
 use crate::html::{Doctype, Tokenizer};
 use crate::markup::{SheetLink, link_field};
@@ -12,7 +12,6 @@ use crate::policy::ContentPolicies;
 use crate::sandbox::Sandboxes;
 use crate::scripts::ScriptReader;
 use crate::tree::Scope;
-use encoding_rs::UTF_8;
 use std::collections::HashMap;
 use url::Url;
 
@@ -75,8 +74,8 @@ impl Resource {
                 Kind::Script(reader) => reader.feed(text, &mut page.scripts, &mut page.context),
                 Kind::Style(url) => {
                     self.decoder.sniff_css(text);
-                    let encoding = self.decoder.encoding();
-                    page.sheets.feed(url, text, encoding, &page.tree, &mut page.context);
+                    let charset = self.decoder.charset();
+                    page.sheets.feed(url, text, charset, &page.tree, &mut page.context);
                 }
             }
             if last {
@@ -85,6 +84,11 @@ impl Resource {
             bytes = rest;
         }
     }
+}
+
+/// Of a document whose response names `charset`. XML that says nothing is UTF-8.
+fn decoder(charset: Option<&str>, xml: bool) -> TextDecoder {
+    TextDecoder::new(charset, if xml { Charset::UTF_8 } else { Charset::UNSAID })
 }
 
 impl std::fmt::Debug for Document {
@@ -102,11 +106,12 @@ impl Document {
     /// A reader for the document at `url` (after redirects), whose `Content-Type` names `charset`.
     pub fn new(url: &Url, charset: Option<&str>, options: Options) -> Self {
         let mut tokenizer = Tokenizer::new(options.max_attribute);
-        tokenizer.foreign = options.xml;
+        let xml = options.xml;
+        tokenizer.foreign = xml;
         Document {
             tokenizer,
             page: Page::new(url, options),
-            decoder: TextDecoder::new(charset, UTF_8),
+            decoder: decoder(charset, xml),
             doctype: Doctype::default(),
             text: String::new(),
             scanned: 0,
@@ -135,7 +140,7 @@ impl Document {
     /// The response is here, after a 103 response whose `Link` fields were read already: its `Content-Type` names
     /// `charset` and says whether it is XML, which [`Document::new`] could not know. To be said before its first bytes.
     pub fn answered(&mut self, charset: Option<&str>, xml: bool) {
-        self.decoder = TextDecoder::new(charset, UTF_8);
+        self.decoder = decoder(charset, xml);
         self.tokenizer.foreign = xml;
         self.page.answered(xml);
     }
@@ -182,7 +187,8 @@ impl Document {
             let (run, rest) = bytes.split_at(self.decoder.run(bytes));
             self.text.clear();
             self.decoder.decode(run, false, &mut self.text);
-            self.page.context.encoding = self.decoder.encoding();
+            self.decoder.sniff_xml(&self.text);
+            self.page.context.charset = self.decoder.charset();
             self.doctype.feed(&self.text);
             let quirks = !self.context().options.xml && self.doctype.is_quirky();
             self.page.sheets.styles.set_quirks(quirks);
@@ -201,7 +207,7 @@ impl Document {
             }
             if let Some(label) = next.charset {
                 self.decoder.named(&label);
-                self.page.context.encoding = self.decoder.encoding();
+                self.page.context.charset = self.decoder.charset();
             }
         }
     }
@@ -212,12 +218,19 @@ impl Document {
         if self.resources.len() >= self.context().options.max_resources {
             return None;
         }
+        // HTML, "fetch a classic script", and CSS Syntax 3, "environment encoding".
+        let own = hint.charset.as_deref().map_or(Charset::UNSAID, Charset::named);
+        let around = own.or(self.context().charset);
         let (decoder, kind) = match hint.destination {
             // Such files are fetched all the same, since that begins before anyone knows whether they are run (recorded).
             Destination::Script if !self.context().options.scripting => return None,
             Destination::Script => {
-                let reader = ScriptReader::file(hint, url, info.referrer_policy);
-                (TextDecoder::utf_8(), Kind::Script(Box::new(reader)))
+                let decoder = match hint.source.is_module() {
+                    true => TextDecoder::script(None, Charset::UTF_8),
+                    false => TextDecoder::script(info.charset, around),
+                };
+                let reader = ScriptReader::file(hint, url, info.referrer_policy, decoder.charset());
+                (decoder, Kind::Script(Box::new(reader)))
             }
             // A sheet that a script imports styles what that script says.
             Destination::Style
@@ -226,9 +239,9 @@ impl Document {
                 return None;
             }
             Destination::Style => {
-                let Page { sheets, context, .. } = &mut self.page;
-                let encoding = sheets.begins(hint, url, info.referrer_policy, context.encoding)?;
-                (TextDecoder::new(info.charset, encoding), Kind::Style(hint.url.clone()))
+                let Page { sheets, .. } = &mut self.page;
+                let around = sheets.begins(hint, url, info.referrer_policy, around)?;
+                (TextDecoder::new(info.charset, around), Kind::Style(hint.url.clone()))
             }
             _ => return None,
         };

@@ -34,6 +34,8 @@ pub struct Hint {
     /// What its body is checked by (`integrity` of the element or of the import map), so that it must arrive exactly as
     /// the origin sent it.
     pub integrity: Option<Box<str>>,
+    /// `charset` of the element, for a script or stylesheet whose response names none.
+    pub charset: Option<Box<str>>,
     /// An image whose element has candidates to choose from (`srcset`, `<picture>`), whichever was chosen: to the
     /// browser a request of initiator `imageset` (HTML, "update the image data"), which Mixed Content §4.1 sets apart.
     pub image_set: bool,
@@ -63,6 +65,7 @@ impl Hint {
             below_fold: false,
             nonce: None,
             integrity: None,
+            charset: None,
             image_set: false,
             format: None,
             order: 0,
@@ -185,6 +188,8 @@ pub enum Source {
     Image,
     /// `<picture>`.
     Picture,
+    /// `data-src` or `data-srcset` of an `<img>`, which a script loads once it is near.
+    LateImage,
     /// `<input type=image src>`.
     InputImage,
     /// `<video poster>`.
@@ -227,6 +232,14 @@ pub enum Source {
     OwnVisits,
     /// What others' visits of the page have asked for.
     OthersVisits,
+}
+
+impl Source {
+    /// Whether a script that is named so is a module, and its text UTF-8 whatever anyone says.
+    pub(crate) fn is_module(self) -> bool {
+        use Source::{DynamicImport, ModulePreload, ModuleScript, StaticImport};
+        matches!(self, ModuleScript | ModulePreload | StaticImport | DynamicImport)
+    }
 }
 
 /// How long the page can do without a resource.

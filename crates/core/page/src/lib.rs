@@ -10,6 +10,7 @@
 mod address;
 mod collector;
 mod context;
+mod data_url;
 mod decode;
 mod document;
 mod framed;

@@ -3,9 +3,11 @@
 
 use crate::context::Context;
 use crate::framed;
-use crate::html::{Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text};
+use crate::html::{
+    Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text, unescape,
+};
 use crate::markup::attributes::Attributes;
-use crate::markup::{Markup, Mention, Opens, ScriptKind, is_lazy, svg, svg_references};
+use crate::markup::{Markup, Mention, Opens, ScriptKind, is_late, is_lazy, svg, svg_references};
 use crate::options::Options;
 use crate::policy::{Inline, Judged};
 use crate::scripts::{ScriptReader, Scripts};
@@ -141,6 +143,7 @@ impl Page {
         // Not where a body is only implied: pages that leave out tags may name their icon anywhere.
         if tag.name == "body" {
             self.markup.settle_icon(tag.offset, &mut self.context);
+            self.onload(tag);
         }
         let mention = Mention { attributes, offset: tag.offset, below_fold, far: self.fold.is_far() };
         let opens = match placed.namespace {
@@ -177,6 +180,9 @@ impl Page {
             Opens::Sheet(link) => {
                 self.sheets.linked(link, placed.scope, &self.tree, &mut self.context);
             }
+            Opens::Written(text, charset) => {
+                self.sheets.written(&text, charset, placed.scope, &self.tree, &mut self.context);
+            }
             Opens::Style { applies: true } => {
                 self.open(Inline::Style, attributes, |page, _| {
                     Inside::Style(page.sheets.style(true, placed.scope, &page.tree, &page.context))
@@ -187,12 +193,25 @@ impl Page {
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
         if let (Some(node), Some(style)) = (placed.node, attributes.value("style")) {
-            let Context { policies, base, encoding, .. } = &self.context;
+            let Context { policies, base, charset, .. } = &self.context;
             if policies.allow_inline(Inline::StyleAttribute, None, style) {
-                self.sheets.styles.inline(node, style, base, encoding);
+                self.sheets.styles.inline(node, style, base, *charset);
             }
         }
         self.restyle();
+    }
+
+    /// What the script of a body's attribute names, as far as policies let it count: it runs with the page.
+    fn onload(&mut self, tag: &StartTag<'_>) {
+        let allowed = |text: &&str| {
+            let policies = &self.context.policies;
+            self.context.options.scripting && policies.allow_inline(Inline::ScriptAttribute, None, text)
+        };
+        if let Some(text) = tag.value("onload").filter(allowed) {
+            let mut reader = ScriptReader::inline(false, None, tag.offset, &self.context);
+            reader.feed(text, &mut self.scripts, &mut self.context);
+            reader.end(&mut self.scripts, &mut self.context);
+        }
     }
 
     /// An element holds inline text, which counts as far as policies let it.
@@ -231,7 +250,8 @@ impl Page {
             return self.fold.edge(kind);
         }
         let side = |side| tag.value(side).and_then(pixels);
-        if tag.name == "img" && side("width").or(side("height")).is_none() && is_lazy(tag) {
+        let is_lazy = || is_lazy(tag) || is_late(tag);
+        if tag.name == "img" && side("width").or(side("height")).is_none() && is_lazy() {
             self.fold.unknown_lazy();
         }
         // An SVG without size is most often an icon in the text.
@@ -261,6 +281,9 @@ impl Page {
     }
 
     fn end_inside(&mut self) {
+        if let Inside::Text = self.inside {
+            return;
+        }
         match std::mem::replace(&mut self.inside, Inside::Text) {
             Inside::Text => {}
             Inside::Script(mut reader) => reader.end(&mut self.scripts, &mut self.context),
@@ -334,17 +357,7 @@ impl Page {
             return;
         }
         self.fold.text(characters);
-        let text = if references { unescape(text) } else { Cow::Borrowed(text) };
-        self.sheets.styles.text(node, &text);
-    }
-}
-
-/// `text` with its character references decoded; most has none.
-fn unescape(text: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'&', text.as_bytes()).is_some() {
-        htmlize::unescape(text)
-    } else {
-        Cow::Borrowed(text)
+        self.sheets.styles.text(node, text, references);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The scripts of a page: what they load, as hints. Import maps and the budget for guesses are the page's.
 
 use crate::context::Context;
+use crate::decode::Charset;
 use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
 use crate::script::{Finder, Finding, MentionScanner, Mentions, ModuleKind, destination};
 use url::Url;
@@ -50,6 +51,7 @@ pub(crate) struct ScriptReader {
     confidence: Confidence,
     nonce: Option<Box<str>>,
     offset: u64,
+    charset: Charset,
     findings: Vec<Finding>,
 }
 
@@ -69,12 +71,13 @@ impl ScriptReader {
             confidence: Confidence::Sure,
             nonce: nonce.filter(|nonce| !nonce.is_empty()).map(Into::into),
             offset,
+            charset: context.charset,
             findings: Vec::new(),
         }
     }
 
-    /// The script that `hint` names, at `url`, whose own response says `policy`.
-    pub(crate) fn file(hint: &Hint, url: &Url, policy: Option<ReferrerPolicy>) -> Self {
+    /// The script that `hint` names, at `url`, whose own response says `policy`; its text is in `charset`.
+    pub(crate) fn file(hint: &Hint, url: &Url, policy: Option<ReferrerPolicy>, charset: Charset) -> Self {
         // A classic script cannot hold static imports, so only the mode must tell them apart.
         let module = hint.mode != Mode::NoCors;
         ScriptReader {
@@ -88,6 +91,7 @@ impl ScriptReader {
             confidence: hint.confidence,
             nonce: hint.nonce.clone(),
             offset: hint.offset,
+            charset,
             findings: Vec::new(),
         }
     }
@@ -132,6 +136,7 @@ impl ScriptReader {
         confidence: Confidence,
         context: &Context,
     ) -> Option<Hint> {
+        self.charset.of(specifier)?;
         let url = context.fetchable(context.import_map.resolve(specifier, &self.base)?)?;
         // Fetch destination from module type (HTML, "fetch a single module script").
         let destination = match kind {
@@ -157,6 +162,7 @@ impl ScriptReader {
         if scripts.literals >= context.options.max_literals {
             return None;
         }
+        self.charset.of(path)?;
         let base = if of_module { &self.base } else { &context.base };
         let url = context.resolve_from(path, base)?;
         let (destination, mode) = destination(path, self.finder.is_module())?;

@@ -2,12 +2,12 @@
 //! and frames wait for what they say of their elements.
 
 use crate::context::Context;
+use crate::decode::Charset;
 use crate::hint::{Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
-use crate::markup::SheetLink;
+use crate::markup::{SheetLink, data_base};
 use crate::options::Options;
 use crate::style::{Around, Found, Owner, SheetId, Styles};
 use crate::tree::{NodeId, Scope, Tree};
-use encoding_rs::Encoding;
 use std::collections::{HashMap, VecDeque};
 use url::Url;
 
@@ -26,7 +26,7 @@ struct File {
     /// Where it came from, after redirects.
     location: Option<Url>,
     /// Of its text so far.
-    encoding: Option<&'static Encoding>,
+    charset: Option<Charset>,
     state: State,
 }
 
@@ -82,7 +82,7 @@ impl Sheets {
             return;
         }
         let owner = Owner::File { url: link.url.clone() };
-        let id = self.styles.sheet(owner, Around { encoding: context.encoding, scope }, link.blocking, tree);
+        let id = self.styles.sheet(owner, Around { charset: context.charset, scope }, link.blocking, tree);
         self.belongs(id, link.url, tree);
         self.give(tree, context);
     }
@@ -95,8 +95,8 @@ impl Sheets {
         if let Some(location) = &file.location {
             self.styles.redirected(id, location);
         }
-        if let Some(encoding) = file.encoding {
-            self.styles.encoded(id, encoding);
+        if let Some(charset) = file.charset {
+            self.styles.encoded(id, charset);
         }
         match file.state {
             State::Awaited => self.styles.share(file.sheets[0], id),
@@ -116,21 +116,37 @@ impl Sheets {
         }
     }
 
+    /// An element of this scope has a stylesheet in a `data:` URL.
+    pub(crate) fn written(
+        &mut self,
+        text: &str,
+        charset: Charset,
+        scope: Scope,
+        tree: &Tree,
+        context: &mut Context,
+    ) {
+        let Some(url) = data_base() else { return };
+        let id = self.styles.sheet(Owner::File { url }, Around { charset, scope }, true, tree);
+        self.styles.feed(id, text);
+        self.styles.end(id, tree);
+        self.give(tree, context);
+    }
+
     /// A `<style>` element of this scope begins.
     pub(crate) fn style(&mut self, blocking: bool, scope: Scope, tree: &Tree, context: &Context) -> SheetId {
         let owner = Owner::Document { base: context.base.clone() };
-        self.styles.sheet(owner, Around { encoding: context.encoding, scope }, blocking, tree)
+        self.styles.sheet(owner, Around { charset: context.charset, scope }, blocking, tree)
     }
 
-    /// The file that `hint` named answers from `url`, named by a document in the encoding `document`. If it is worth reading:
+    /// The file that `hint` named answers from `url`, named by something in the encoding `around`. If it is worth reading:
     /// the encoding that it has unless it says another, that of what names it (CSS Syntax 3, "environment encoding").
     pub(crate) fn begins(
         &mut self,
         hint: &Hint,
         url: &Url,
         policy: Option<ReferrerPolicy>,
-        document: &'static Encoding,
-    ) -> Option<&'static Encoding> {
+        around: Charset,
+    ) -> Option<Charset> {
         if hint.destination != Destination::Style {
             return None;
         }
@@ -154,7 +170,7 @@ impl Sheets {
             self.policies.insert(url.clone(), policy);
         }
         let importing = file.sheets.first().filter(|_| matches!(hint.initiator, Initiator::Sheet(_)));
-        Some(importing.map_or(document, |id| self.styles.encoding(*id)))
+        Some(importing.map_or(around, |id| self.styles.charset(*id)))
     }
 
     /// The next text of the file hinted as `url`, which is in this encoding.
@@ -162,12 +178,12 @@ impl Sheets {
         &mut self,
         url: &Url,
         text: &str,
-        encoding: &'static Encoding,
+        charset: Charset,
         tree: &Tree,
         context: &mut Context,
     ) {
         let Some(file) = self.files.get_mut(url) else { return };
-        file.encoding = Some(encoding);
+        file.charset = Some(charset);
         if file.sheets.is_empty() && file.state == State::Reading {
             if file.early.len() + text.len() > MAX_EARLY {
                 file.early = String::new();
@@ -178,7 +194,7 @@ impl Sheets {
         }
         // Several elements may name one file; all but the first read nothing.
         if let Some(id) = file.sheets.first() {
-            self.styles.encoded(*id, encoding);
+            self.styles.encoded(*id, charset);
             self.styles.feed(*id, text);
         }
         self.give(tree, context);
@@ -222,6 +238,9 @@ impl Sheets {
 
     /// Turns what was found into hints.
     pub(crate) fn give(&mut self, tree: &Tree, context: &mut Context) {
+        if self.lazy.is_empty() && !self.styles.has_found() {
+            return;
+        }
         // A sheet that was read before may name more.
         loop {
             let found = self.styles.take();

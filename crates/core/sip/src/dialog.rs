@@ -9,7 +9,8 @@ use crate::observer::Change;
 use crate::sdp::Session;
 use crate::speech::{MOST_MEDIA, Speech, Stream};
 
-/// RFC 3261 §16.6 point 11: timer C, which ends what rings, is more than three minutes.
+/// RFC 3261 §16.6 point 11: timer C, which ends what rings, is more than three minutes, and begins anew with each provisional response
+/// but 100 (§16.7 point 2); phones that ring for longer send one each minute (§13.3.1.1).
 const RINGING: Duration = Duration::from_secs(181);
 /// §9.1: how long a cancelled INVITE may still be answered, 64 × T1.
 const CANCELLED: Duration = Duration::from_secs(32);
@@ -121,7 +122,14 @@ impl Dialog {
     }
 
     /// A response before the last.
-    pub(crate) fn announce(&mut self, message: &Message<'_>, sdp: Option<Session>) {
+    pub(crate) fn announce(&mut self, now: Duration, message: &Message<'_>, sdp: Option<Session>) {
+        let until = now.saturating_add(RINGING);
+        if matches!(self.stage, Stage::Rings(_)) && self.is_newest_invite(message) {
+            self.stage = Stage::Rings(until);
+        }
+        if let Some(open) = self.open.as_mut().filter(|it| !it.is_withdrawn && it.exchange.is_of(message)) {
+            open.until = until;
+        }
         let may_change = self.stage != Stage::Talks;
         let open = self.open.as_mut().map(|open| &mut open.exchange);
         let agreed = self.agreed.as_mut().filter(|_| may_change);

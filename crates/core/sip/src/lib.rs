@@ -8,6 +8,7 @@ mod body;
 mod datagram;
 mod dialog;
 mod exchange;
+mod framing;
 mod message;
 mod name;
 mod observer;
@@ -15,6 +16,7 @@ mod sdp;
 mod speech;
 
 pub use datagram::Datagram;
+pub use framing::Framing;
 pub use message::{Kind, Message, Method};
 pub use name::LONGEST_NAME;
 pub use observer::{Change, MOST_DIALOGS, Observer};
@@ -27,10 +29,12 @@ pub fn fuzz(data: &[u8]) {
     use farhop_diffserv::calls::Hop;
     let mut observer = Observer::default();
     let mut now = std::time::Duration::ZERO;
+    let mut framing = Framing::default();
     // Pieces of one input meet the state that earlier ones have left.
     let _ = Datagram::read(data);
     for piece in data.split(|byte| *byte == 0) {
         let _ = Datagram::read(piece);
+        framing.handle_bytes(piece, |message| assert!(message.len() <= message::LONGEST));
         if let Some(Change::Speaks(speech)) = observer.handle_bytes(now, piece) {
             assert!((1..=speech::MOST_MEDIA).contains(&speech.media.len()), "{speech:?}");
             assert!(speech.rate(&Hop::PLAIN).is_ok_and(|rate| rate.0 > 0), "{speech:?}");

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::body;
 
 /// Head and body of no call are larger; what is beyond is not read.
-const LONGEST: usize = 16 * 1024;
+pub(crate) const LONGEST: usize = 16 * 1024;
 /// Of tags no more is kept; usual ones have ten letters.
 const LONGEST_TAG: usize = 255;
 /// Lines of a head that are read.
@@ -54,7 +54,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a datagram's content; `None` where it is no message of a call.
+    /// Reads a datagram's content, or what [`Framing`](crate::Framing) tells apart; `None` where it is no message of a call.
     pub fn read(bytes: &'a [u8]) -> Option<Message<'a>> {
         // RFC 3261 §7.5: empty lines before a message say nothing.
         let begin = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;

@@ -63,7 +63,7 @@ impl Observer {
             (Kind::Request, Method::Bye) if dialog.is_ended_by(message) => return self.end(call),
             (Kind::Response(code), Method::Invite | Method::Update | Method::Prack) => match code {
                 ..101 => {}
-                101..200 => dialog.announce(message, sdp),
+                101..200 => dialog.announce(now, message, sdp),
                 200..300 => dialog.accept(message, sdp),
                 300.. => dialog.refuse(message),
             },

@@ -122,6 +122,25 @@ fn what_rings_for_three_minutes_is_over_and_what_talks_is_not() {
 }
 
 #[test]
+fn who_says_that_it_goes_on_ringing_is_waited_for() {
+    let mut observer = Observer::default();
+    let at = Duration::from_secs;
+    observer.handle_bytes(START, &invite("a"));
+    let ringing = |sequence| response("a", "180 Ringing", sequence, None);
+    observer.handle_bytes(at(100), &response("a", "100 Trying", "1 INVITE", None));
+    observer.handle_bytes(at(170), &ringing("1 INVITE"));
+    observer.handle_bytes(at(300), &ringing("0 INVITE"));
+    assert_eq!((observer.poll_timeout(at(350)), observer.poll_timeout(at(351))), (None, over()));
+    // So with a change of one that talks.
+    observer.handle_bytes(START, &invite("a"));
+    observer.handle_bytes(START, &response("a", "200 OK", "1 INVITE", Some(&sdp(2, "0"))));
+    observer.handle_bytes(START, &message("INVITE sip:bob SIP/2.0", "a", "2 INVITE", Some(&sdp(3, "18"))));
+    observer.handle_bytes(at(170), &ringing("2 INVITE"));
+    assert_eq!(observer.poll_timeout(at(350)), None);
+    assert_eq!(observer.poll_timeout(at(351)), talks(Codec::G711, &[2, 1]));
+}
+
+#[test]
 fn no_more_calls_are_followed_than_there_is_room_for() {
     let mut observer = Observer::default();
     for number in 0..MOST_DIALOGS + 10 {

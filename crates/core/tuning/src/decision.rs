@@ -93,6 +93,9 @@ pub struct Figures {
     /// Ground: of the ways to origins, smoothed.
     pub origin_round_trip_ms: Option<f64>,
     pub origin_variation_ms: Option<f64>,
+    /// Remote: of the ways to its clients, smoothed.
+    pub browser_round_trip_ms: Option<f64>,
+    pub browser_variation_ms: Option<f64>,
 }
 
 impl Figures {
@@ -127,6 +130,13 @@ impl Figures {
     pub fn with_origins(self, trips: &Trips) -> Figures {
         let (trip, variation) = trips.measured().unzip();
         Figures { origin_round_trip_ms: trip.map(ms), origin_variation_ms: variation.map(ms), ..self }
+    }
+
+    /// With what the remote has measured of the ways to its clients.
+    #[must_use]
+    pub fn with_browsers(self, trips: &Trips) -> Figures {
+        let (trip, variation) = trips.measured().unzip();
+        Figures { browser_round_trip_ms: trip.map(ms), browser_variation_ms: variation.map(ms), ..self }
     }
 }
 

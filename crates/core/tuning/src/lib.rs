@@ -12,14 +12,16 @@ mod measure;
 mod neighbours;
 mod parameters;
 mod reasons;
+mod timers;
 mod tuner;
 
 pub use decision::{Applies, Decision, Figures, Sending, Told, Value};
 pub use known::{ASSUMED_RATE, ASSUMED_ROUND_TRIP, Fact, Path, Set, Source};
 pub use measure::{Measured, Meter, RoundTrip, Share, Totals};
-pub use neighbours::{Room, Trips};
+pub use neighbours::Room;
 pub use parameters::{MOST, MOST_STREAMS, Parameters, WRITE_AHEAD};
 pub use reasons::{rate_in_words, repairs, time_in_words};
+pub use timers::{Liveness, Trips};
 pub use tuner::{Report, Tuner};
 
 /// Which end of the long hop this is; it decides which direction is sent.

@@ -92,7 +92,7 @@ pub(super) async fn run(command: &Command) -> anyhow::Result<()> {
     }
 }
 
-async fn ask(socket: &std::path::Path, command: &str, args: Value) -> anyhow::Result<Value> {
+pub(super) async fn ask(socket: &std::path::Path, command: &str, args: Value) -> anyhow::Result<Value> {
     Ok(Client::connect(socket).await?.call(command, args).await?)
 }
 
@@ -115,6 +115,10 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
     if let Some(trouble) = status.follow.as_ref().filter(|trouble| !trouble.is_empty()) {
         lines.push(format!("the link's rate is not followed: {trouble}"));
     }
+    lines.extend(status.losing.iter().map(ToString::to_string));
+    if let Some(trouble) = &status.early {
+        lines.push(format!("drop precedences are not acted on: {trouble}"));
+    }
     lines.extend(status.hours.iter().map(ToString::to_string));
     lines.extend(calls.iter().map(|call| {
         let codec = call.codec.as_deref().unwrap_or("-");
@@ -136,6 +140,7 @@ mod tests {
             interface: "sat0".into(),
             link_bps: 512_000,
             shaped_bps: 486_400,
+            source: "settings".into(),
             in_force: false,
             trouble: Some("there is no network device 'sat0' here".into()),
             share_bps: 301_000,
@@ -152,6 +157,8 @@ mod tests {
                 is_within: false,
                 most_bps: 24_326,
             }],
+            losing: Vec::new(),
+            early: None,
         };
         let call = CallTold {
             call: "a1".into(),

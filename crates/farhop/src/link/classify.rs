@@ -7,6 +7,7 @@ use std::time::Duration;
 use farhop_diffserv::Codepoint;
 use farhop_diffserv::classify::{Flow, Host, Protocol, Seen, Verdict, classify, standard};
 use farhop_link::{Left, in_kernel};
+use farhop_remote::hear;
 use farhop_settings::{LinkManagerSettings, load};
 use farhop_units::{Bytes, parse_duration};
 use serde_json::json;
@@ -41,9 +42,9 @@ pub(super) struct Arguments {
     /// The first bytes of who began it, as text.
     #[arg(long, value_name = "TEXT")]
     first_bytes: Option<String>,
-    /// The same in hexadecimal.
+    /// The same in hexadecimal; of udp its first datagrams, each by itself. The hello of TLS or QUIC is read where it is whole.
     #[arg(long, value_name = "HEX", conflicts_with = "first_bytes", value_parser = hexadecimal)]
-    first_bytes_hex: Option<FirstBytes>,
+    first_bytes_hex: Vec<FirstBytes>,
     /// Packets seen so far, in both directions.
     #[arg(long, requires_all = ["bytes", "time"])]
     packets: Option<u64>,
@@ -82,14 +83,18 @@ impl Arguments {
     fn flow(&self) -> anyhow::Result<Flow> {
         let host =
             |text: &String| text.parse::<Host>().map_err(|error| anyhow::anyhow!("'{text}' is {error}"));
-        let text = self.first_bytes.as_ref().map(|text| text.clone().into_bytes());
-        let bytes = self.first_bytes_hex.as_ref().map(|bytes| bytes.0.clone());
-        let mut flow = Flow::new(self.protocol, self.from, self.to);
+        let text = self.first_bytes.iter().map(|text| text.clone().into_bytes());
+        let words: Vec<_> = text.chain(self.first_bytes_hex.iter().map(|bytes| bytes.0.clone())).collect();
+        let mut flow = hear(Flow::new(self.protocol, self.from, self.to), &words);
         flow.dscp = self.dscp;
-        flow.sni = self.sni.as_ref().map(host).transpose()?;
-        flow.alpn.clone_from(&self.alpn);
+        if let Some(name) = &self.sni {
+            flow.sni = Some(host(name)?);
+        }
+        if !self.alpn.is_empty() {
+            flow.alpn.clone_from(&self.alpn);
+        }
         flow.names = self.dns.iter().map(host).collect::<Result<_, _>>()?;
-        flow.first_bytes = text.or(bytes).unwrap_or_default();
+        flow.seen = None;
         if let (Some(packets), Some(bytes), Some(over)) = (self.packets, self.bytes, self.time) {
             flow.seen = Some(Seen { packets, bytes, over });
         }
@@ -111,7 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let passed: Vec<_> =
             verdict.passed.iter().map(|(rule, why)| json!({"rule": rule, "why_not": why})).collect();
         return say(&serde_json::to_string_pretty(&json!({
-            "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": queue.phb().codepoint().number(),
+            "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": verdict.phb.codepoint().number(),
             "rule": verdict.by.as_ref().map(|(_, name)| name), "because": verdict.because, "passed": passed,
             "at_device": {
                 "service": at_device.service.as_str(), "class": at_device.service.queue().to_string(),
@@ -124,7 +129,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn text(verdict: &Verdict) -> String {
     let queue = verdict.service.queue();
-    let mut lines = vec![format!("{}: {}, marked {}", verdict.service, queue, queue.phb())];
+    let mut lines = vec![format!("{}: {queue}, marked {}", verdict.service, verdict.phb)];
     match &verdict.by {
         Some((place, name)) => {
             let because = if verdict.because.is_empty() {
@@ -189,6 +194,29 @@ mod tests {
         assert_eq!(lines[0], "interactive: AF4, marked AF41");
         assert_eq!(lines[1], "by rule 9 'names and time': port 53 is in 53");
         assert!(lines.contains(&"  not 'updates': no name of its destination is known"), "{said}");
+    }
+
+    #[test]
+    fn the_hello_in_what_is_given_is_read() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let flow = |more: &[&str]| {
+            let line = ["classify", "udp", "10.0.0.2:40000", "192.0.2.1:443"].iter().chain(more);
+            <Line as clap::Parser>::parse_from(line).arguments.flow().unwrap()
+        };
+        // Two datagrams with halves of a hello for example.com, each after its length.
+        let corpus = include_bytes!("../../../../fuzz/corpus/front_initials/two-datagrams");
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let datagrams = [hex(&corpus[2..1202]), hex(&corpus[1204..])];
+        let given = ["--first-bytes-hex", datagrams[0].as_str(), "--first-bytes-hex", datagrams[1].as_str()];
+        let shows = |flow: Flow| (flow.sni.map(|it| it.to_string()), flow.alpn);
+        assert_eq!(shows(flow(&given)), (Some("example.com".into()), vec!["alpn".into()]));
+        assert_eq!(shows(flow(&given[..2])), (None, vec![]), "it is not whole");
+        let told = [&given[..], &["--sni", "a.example"]].concat();
+        assert_eq!(flow(&told).sni.unwrap().to_string(), "a.example", "what is told goes before");
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::Context;
 use farhop_diffserv::calls::{Hop, Ip};
 use farhop_diffserv::classify::{Condition, Ports, Rule, standard};
-use farhop_diffserv::{Share, Shares};
-use farhop_link::{CallTerms, Config, FollowTerms, SipTerms, Window};
-use farhop_settings::link_manager::{CarrierSettings, WindowSettings};
+use farhop_diffserv::{DropPrecedence, Share, Shares};
+use farhop_link::{CallTerms, Config, FollowTerms, GrantTerms, SipTerms, Window};
+use farhop_settings::link_manager::{CarrierSettings, GrantSettings, KindCeilingSettings, WindowSettings};
 use farhop_settings::rule::RuleSettings;
 use farhop_settings::{Cidr, LinkManagerSettings};
 
@@ -29,6 +29,7 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
     Ok(Config {
         interface: settings.interface.clone(),
         rate: settings.known_rate().context("rate")?,
+        profile: settings.rate.is_none().then(|| settings.profile.name.clone()),
         margin: settings.margin.0,
         shares: Shares::new(shares).context("[shares]")?,
         round_trip: settings.round_trip,
@@ -39,13 +40,25 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
             ports: settings.sip.ports.iter().map(|it| (it.first, it.last)).collect(),
             from: settings.sip.from.iter().map(Cidr::net).collect(),
         }),
+        ceilings: settings.ceiling.iter().map(KindCeilingSettings::ceiling).collect(),
         windows: settings.window.iter().map(window).collect(),
         follow: settings.follow.echo.map(|echo| FollowTerms {
             echo,
             least: settings.follow.least.0,
             queue: settings.follow.queue,
         }),
+        grants: grants(&settings.capacity),
     })
+}
+
+fn grants(settings: &GrantSettings) -> GrantTerms {
+    GrantTerms {
+        modem: settings.modem.as_ref().map(ToString::to_string),
+        // The range of the setting is that of the number.
+        terminal: settings.terminal.and_then(|terminal| u16::try_from(terminal).ok()),
+        ahead: settings.ahead.0,
+        least: settings.least.0,
+    }
 }
 
 /// The operator's rules, that of the carrier, then those that Farhop comes with.
@@ -64,6 +77,8 @@ fn carrier(settings: &CarrierSettings) -> Option<Rule> {
     (!settings.ports.is_empty()).then(|| Rule {
         name: "Farhop's carrier".into(),
         service: settings.service,
+        precedence: DropPrecedence::Low,
+        kind: None,
         conditions,
     })
 }
@@ -115,6 +130,29 @@ mod tests {
         assert_eq!((rules[0].name.as_str(), rules[0].conditions.len()), ("pbx", 2));
         assert_eq!(rules.len(), standard().len() + 2, "and that of the carrier");
         assert_eq!(read(&format!("standard_rules = false\n{text}")).unwrap().rules.len(), 2);
+    }
+
+    #[test]
+    fn a_rule_may_name_a_drop_precedence_where_its_class_has_them() {
+        let of = |service: &str| {
+            let rule = format!(
+                "[[rule]]\nname = 'clips'\nservice = '{service}'\nprecedence = 'high'\nports = [4000]\n"
+            );
+            read(&format!("interface = 'sat0'\nprofile = 'geo-hylas2'\n{rule}"))
+        };
+        let shaping = farhop_link::plan(&of("streaming").unwrap(), Vec::new()).unwrap().shaping;
+        assert_eq!((shaping.rules[0].minor, shaping.rules[0].precedence), (0x40, 2));
+        let text = shaping.in_words(farhop_netdev::LeafKind::Fifo);
+        assert!(text.contains("th dport { 4000-4000 } goto higher_40_2"), "{text}");
+        let line = format!("{:#}", of("voice").unwrap_err());
+        assert!(line.contains("names a drop precedence, which 'voice' has none of"), "{line}");
+    }
+
+    #[test]
+    fn the_rate_is_measured_or_granted_and_not_both() {
+        let both = "[follow]\necho = '192.0.2.1'\n[capacity]\nmodem = '192.0.2.1:7310'\n";
+        let line = read(&format!("interface = 'sat0'\nprofile = 'geo-hylas2'\n{both}")).unwrap_err();
+        assert!(format!("{line:#}").contains("either measured"), "{line:#}");
     }
 
     #[test]

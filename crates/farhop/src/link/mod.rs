@@ -100,6 +100,9 @@ fn apply(settings: &LinkManagerSettings) -> anyhow::Result<()> {
         show::told(&farhop_link::hours(&config, farhop_link::time_of_day()))
     ))?;
     complain_of_lacks(&applied, shaped.shaping.splits);
+    complain(
+        "drop precedences are kept, and acted on by `farhop link run` alone: it has to see how long the queues are",
+    );
     Ok(())
 }
 

@@ -5,12 +5,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use farhop_diffserv::Queue;
-use farhop_link::{HoursTold, Shaped};
+use farhop_diffserv::{Patient, Queue};
+use farhop_link::{Config, HoursTold, LossTold, Shaped, Status};
 use farhop_netdev::{LeafCounts, shaped};
 use farhop_settings::LinkManagerSettings;
 use farhop_units::{BitRate, Bytes};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::output::say;
 use crate::source::Source;
@@ -27,20 +27,44 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings: LinkManagerSettings = arguments.source.load()?;
     let leaves = in_force(&settings.interface)?;
-    let hours = farhop_link::hours(&super::config(&settings)?, farhop_link::time_of_day());
+    let config = super::config(&settings)?;
+    let hours = farhop_link::hours(&config, farhop_link::time_of_day());
+    let sent = sent(&settings, &config)?;
     if arguments.json {
         let of = |leaf: &LeafCounts| {
+            let (class, service) = name(leaf.minor);
             json!({
-                "class": name(leaf.minor), "rate": leaf.rate, "ceiling": leaf.ceiling, "queue": leaf.kind,
+                "class": class, "service": service, "rate": leaf.rate, "ceiling": leaf.ceiling, "queue": leaf.kind,
                 "bytes": leaf.bytes, "packets": leaf.packets, "dropped": leaf.dropped, "waiting_bytes": leaf.waiting,
             })
         };
         let classes: Vec<_> = leaves.iter().map(of).collect();
-        return say(&serde_json::to_string_pretty(
-            &json!({"interface": settings.interface, "classes": classes, "hours": hours}),
-        )?);
+        return say(&serde_json::to_string_pretty(&json!({
+            "interface": settings.interface, "sent_bps": sent.rate.0, "source": sent.source, "losing": sent.losing,
+            "classes": classes, "hours": hours,
+        }))?);
     }
-    say(&(counts(&settings.interface, &leaves, None) + &told(&hours)))
+    let losing: String = sent.losing.iter().map(|class| format!("\n{class}")).collect();
+    let sent = format!("\n\nSent at {}, by: {}", sent.rate, sent.source);
+    say(&(counts(&settings.interface, &leaves, None) + &sent + &losing + &told(&hours)))
+}
+
+/// What is sent at, and who says so.
+struct Sent {
+    rate: BitRate,
+    source: String,
+    losing: Vec<LossTold>,
+}
+
+/// As the running manager says; where there is none, what `apply` by itself puts into force.
+fn sent(settings: &LinkManagerSettings, config: &Config) -> anyhow::Result<Sent> {
+    let status = super::block_on(super::call::ask(&settings.control, "status", Value::Null)).ok();
+    let status = status.and_then(|status| serde_json::from_value::<Status>(status).ok());
+    if let Some(status) = status.filter(|status| status.interface == config.interface) {
+        return Ok(Sent { rate: BitRate(status.shaped_bps), source: status.source, losing: status.losing });
+    }
+    let rate = farhop_link::plan(config, Vec::new())?.plan.shaped;
+    Ok(Sent { rate, source: config.source().to_string(), losing: Vec::new() })
 }
 
 /// Classes that have hours, and what they are to have now.
@@ -81,10 +105,14 @@ fn in_force(interface: &str) -> anyhow::Result<Vec<LeafCounts>> {
     Ok(shaped.leaves)
 }
 
-/// The class of a leaf.
-fn name(minor: u16) -> String {
+/// The class of a leaf, and what it is for: 0x70 is LE, and 0x72 the backups within.
+fn name(minor: u16) -> (String, String) {
     let place = usize::from(minor >> 4).checked_sub(1);
-    place.and_then(|place| Queue::ALL.get(place)).map_or_else(|| format!("{minor:x}"), Queue::to_string)
+    let Some(queue) = place.and_then(|place| Queue::ALL.get(place)) else {
+        return (format!("{minor:x}"), String::new());
+    };
+    let kind = usize::from(minor & 0xf).checked_sub(1).and_then(|kind| Patient::BACKGROUND.get(kind));
+    (queue.to_string(), kind.map_or_else(|| queue.service().to_string(), Patient::to_string))
 }
 
 fn counts(interface: &str, leaves: &[LeafCounts], past: Option<(Duration, &[LeafCounts])>) -> String {
@@ -98,13 +126,12 @@ fn counts(interface: &str, leaves: &[LeafCounts], past: Option<(Duration, &[Leaf
             let bits = leaf.bytes.saturating_sub(before.bytes).saturating_mul(8) as f64 / time.as_secs_f64();
             Some(format!("{:.0} kbit/s", bits / 1e3))
         });
-        let service =
-            Queue::ALL.iter().find(|queue| queue.to_string() == name(leaf.minor)).map(|it| it.service());
+        let (class, service) = name(leaf.minor);
         let _ = write!(
             text,
             "\n{:<5}  {:<12}  {:>10}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
-            name(leaf.minor),
-            service.map_or_else(String::new, |service| service.to_string()),
+            class,
+            service,
             leaf.rate,
             leaf.ceiling,
             now.unwrap_or_else(|| "-".into()),
@@ -143,6 +170,16 @@ pub(super) fn table(shaped: &Shaped) -> String {
             short(queued.ceiling),
         );
     }
+    for (kind, queued) in Patient::BACKGROUND.iter().zip(&plan.kinds) {
+        let (class, of) = (format!(" {}", queued.queue), kind.to_string());
+        let _ = write!(
+            text,
+            "\n{class:<5}  {of:<12}  {:<8}  {:>15}  {:>15}",
+            "",
+            short(queued.guaranteed),
+            short(queued.ceiling)
+        );
+    }
     if !shaped.unadmitted.is_empty() {
         text.push_str("\n\n");
         text.push_str(&unadmitted(&shaped.unadmitted));
@@ -177,8 +214,16 @@ mod tests {
     #[test]
     fn leaves_bear_the_names_of_their_classes() {
         assert_eq!(
-            (name(0x10), name(0x60), name(0x70), name(0x90)),
-            ("EF".into(), "DE".into(), "LE".into(), "90".into())
+            [0x10, 0x60, 0x70, 0x72, 0x90].map(|minor| name(minor).0),
+            ["EF", "DE", "LE", "LE", "90"].map(String::from)
+        );
+    }
+
+    #[test]
+    fn kinds_within_le_are_told_apart() {
+        assert_eq!(
+            [0x10, 0x70, 0x71, 0x73].map(|minor| name(minor).1),
+            ["voice", "background", "updates", "peer-to-peer"].map(String::from)
         );
     }
 

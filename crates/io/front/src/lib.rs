@@ -33,6 +33,7 @@ mod serial;
 pub mod settings;
 pub mod socket;
 pub mod tls;
+pub mod trips;
 pub mod windows;
 
 pub use connection::{
@@ -47,4 +48,5 @@ pub use messages::{Messages, Over};
 pub use scope::Scope;
 pub use settings::Settings;
 pub use socket::Socket;
+pub use trips::TripMeter;
 pub use windows::Windows;

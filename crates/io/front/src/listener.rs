@@ -89,7 +89,9 @@ impl Listener {
     /// The same for one that is told what `settings` say when it comes.
     pub async fn accept_with(&self, settings: impl Fn() -> Arc<Settings>) -> (Connection, SocketAddr) {
         let (stream, peer, place) = self.accept_raw().await;
-        (Connection::new(stream, settings()).holding(Some(place.0)), peer)
+        let settings = settings();
+        settings.trips.measure(&stream);
+        (Connection::new(stream, settings).holding(Some(place.0)), peer)
     }
 
     /// A place, as soon as there is one.

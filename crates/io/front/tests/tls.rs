@@ -94,11 +94,16 @@ async fn what_is_not_tls_is_given_back_at_once_and_silence_after_the_patience_or
 
 #[tokio::test(start_paused = true)]
 async fn requests_over_tls_are_absolute_and_the_client_chooses_the_protocol() {
-    for (alpn, protocol) in
-        [(&[][..], Protocol::Http1), (&["http/1.1"], Protocol::Http1), (&["h2", "http/1.1"], Protocol::Http2)]
-    {
+    for (alpn, protocol) in [
+        (&[][..], Protocol::Http1),
+        (&["http/1.0"], Protocol::Http1),
+        (&["http/1.0", "http/1.1"], Protocol::Http1),
+        (&["h2", "http/1.1"], Protocol::Http2),
+    ] {
         let (client, connection) = secured(alpn, Settings::default()).await;
         assert_eq!(connection.protocol(), protocol, "{alpn:?}");
+        let agreed = client.get_ref().1.alpn_protocol();
+        assert_eq!(agreed.is_some(), !alpn.is_empty(), "{alpn:?}");
         assert_eq!(client.get_ref().1.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     }
     let (mut client, mut connection) = secured(&[], Settings::default()).await;

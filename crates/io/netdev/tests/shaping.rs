@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::socket::getsockopt;
-use nix::sys::socket::sockopt::TcpMaxSeg;
+use nix::sys::socket::sockopt::{Ipv4Tos, TcpMaxSeg};
+use nix::sys::socket::{getsockopt, setsockopt};
 
 use farhop_netdev::{
-    Error, Hold, Janitor, Leaf, LeafKind, MarkRule, Namespace, Ping, Shaping, left_by, media_passed,
-    require_privileges, set_media, shaped, unshape,
+    Crowd, Error, Group, Hold, Janitor, Leaf, LeafKind, Losing, MarkRule, Namespace, Ping, Shaping, crowds,
+    left_by, media_passed, require_privileges, set_losing, set_media, shaped, unshape,
 };
 
 const DEVICE: &str = "sat0";
@@ -108,6 +108,7 @@ impl Scene {
 fn leaf(minor: u16, priority: u8, rate: u64, codepoint: u8) -> Leaf {
     Leaf {
         minor,
+        within: None,
         priority,
         rate,
         ceiling: if minor == 0x10 { rate } else { 1_000_000 },
@@ -116,7 +117,7 @@ fn leaf(minor: u16, priority: u8, rate: u64, codepoint: u8) -> Leaf {
         room: 400_000,
         fair: minor != 0x10,
         codepoint,
-        keeps: if minor == 0x50 { [Some(12), Some(14)] } else { [None, None] },
+        higher: (minor == 0x50).then_some([12, 14]),
     }
 }
 
@@ -132,6 +133,7 @@ fn shaping() -> Shaping {
         interface: DEVICE.into(),
         rate: 1_000_000,
         burst: 250,
+        groups: Vec::new(),
         leaves: vec![leaf(0x10, 0, 300_000, 46), leaf(0x50, 4, 200_000, 10), leaf(0x60, 5, 100_000, 0)],
         round_trip: Duration::from_millis(650),
         rules: vec![rule(VOICE, 0x10), rule(BULK, 0x50)],
@@ -182,6 +184,46 @@ fn packets_wait_in_the_class_of_their_rule_and_bear_its_mark() {
     };
     assert_eq!((counted("ip dscp ef"), counted("ip6 dscp ef")), ("3".into(), "3".into()), "{seen}");
     assert_eq!((counted("ip dscp af11"), counted("ip dscp af13")), ("1".into(), "0".into()), "{seen}");
+}
+
+#[test]
+fn what_has_a_higher_drop_precedence_keeps_it_and_some_of_it_is_lost_before_it_waits() {
+    let Some(scene) = Scene::new() else { return };
+    let mut shaping = shaping();
+    // What comes by this port has the medium one at the least.
+    shaping.rules[1].precedence = 1;
+    scene.apply(&shaping).unwrap();
+    let heard = scene.listen("10.79.0.2", BULK);
+    // Longer than ten packets can be under way.
+    heard.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    // What arrives of ten packets of each precedence, and how it is counted.
+    let counted = || scene.sender.run(|| crowds(DEVICE).unwrap()).unwrap();
+    let arrive = |mark: u8| {
+        let speaker = scene.speak("10.79.0.1");
+        setsockopt(&speaker, Ipv4Tos, &(i32::from(mark) << 2)).unwrap();
+        for _ in 0..10 {
+            // Who sends is told of no error.
+            speaker.send_to(b"x", ("10.79.0.2", BULK)).unwrap();
+        }
+        std::iter::from_fn(|| heard.recv(&mut [0; 9]).ok()).count()
+    };
+    assert_eq!([10, 12, 14].map(arrive), [10, 10, 10]);
+    let crowd = |higher| Crowd { minor: 0x50, left: counted()[0].left, waiting: 0, higher };
+    assert_eq!(counted(), [crowd([20 * 29, 10 * 29])]);
+    let losing = |higher| {
+        let hold =
+            || Hold::take(DEVICE).and_then(|hold| set_losing(&hold, &[Losing { minor: 0x50, higher }]));
+        scene.sender.run(|| hold().unwrap()).unwrap();
+    };
+    losing([0, 100]);
+    assert_eq!([10, 12, 14].map(arrive), [10, 10, 0]);
+    losing([100, 100]);
+    assert_eq!([10, 14].map(arrive), [0, 0]);
+    let applied = scene.apply(&shaping).unwrap();
+    assert_eq!([10, 14].map(arrive), [10, 10], "what is put into force anew loses nothing");
+    losing([30, 50]);
+    let changed = scene.sender.run(|| shaping.changed(&applied).unwrap()).unwrap();
+    assert_eq!(changed, None, "nobody else has changed anything");
 }
 
 #[test]
@@ -370,6 +412,30 @@ fn a_first_apply_that_fails_leaves_nothing_of_its_own() {
     let standing = scene.rules();
     scene.apply(&bad).unwrap_err();
     assert_eq!(scene.rules().lines().next(), standing.lines().next(), "what stood before is not taken away");
+}
+
+#[test]
+fn a_class_becomes_a_group_whose_leaves_have_ceilings_of_their_own() {
+    let Some(scene) = Scene::new() else { return };
+    scene.apply(&shaping()).unwrap();
+    let mut grouped = shaping();
+    grouped.groups = vec![Group { minor: 0x60, rate: 100_000, ceiling: 900_000, burst: 250, quantum: 1514 }];
+    let within = |minor, ceiling| Leaf { within: Some(0x60), ceiling, ..leaf(minor, 6, 30_000, 0) };
+    grouped.leaves.pop();
+    grouped.leaves.extend([within(0x61, 900_000), within(0x62, 50_000)]);
+    grouped.otherwise = 0x61;
+    grouped.rules.push(MarkRule { ports: vec![(OTHER, OTHER)], minor: 0x62, ..MarkRule::default() });
+    // What was a leaf becomes a group while it stands.
+    let applied = scene.apply(&grouped).unwrap();
+    assert_eq!(scene.sender.run(|| grouped.changed(&applied).unwrap()).unwrap(), None);
+    let (heard, speaker) = (scene.listen("10.79.0.2", OTHER), scene.speak("10.79.0.1"));
+    let before = (scene.packets(0x62), scene.packets(0x60));
+    speaker.send_to(b"x", ("10.79.0.2", OTHER)).unwrap();
+    heard.recv(&mut [0; 9]).unwrap();
+    assert_eq!(scene.packets(0x62) - before.0, 1);
+    assert!(scene.packets(0x60) > before.1, "its group counts it, too");
+    assert!(scene.rules().contains("ceil 50Kbit"), "{}", scene.rules());
+    assert!(scene.take_away());
 }
 
 #[test]

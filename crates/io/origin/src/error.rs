@@ -262,11 +262,7 @@ impl Error {
                 "connection_timeout"
             }
             Error::Unreachable { .. } => "destination_ip_unroutable",
-            // Browsers have ways to judge that there are none of here.
-            Error::Certificate {
-                problem: CertificateProblem::Unverifiable(_) | CertificateProblem::IssuerMissing { .. },
-                ..
-            } => "tls_protocol_error",
+            Error::Certificate { problem, .. } if problem.is_left_to_browsers() => "tls_protocol_error",
             Error::Certificate { .. } => "tls_certificate_error",
             Error::ClientCertificateWanted { .. } => "client_certificate_wanted",
             Error::Tls { failure: HandshakeFailure::Alert(_), .. } => "tls_alert_received",

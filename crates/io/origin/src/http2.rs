@@ -3,6 +3,7 @@
 //!
 //! The `h2` crate keeps frames, windows and states; it also refuses what RFC 9113 §8 calls malformed.
 
+use crate::driven::{Counted, Traffic, drive};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::upload::{Progress, UploadBody};
@@ -27,6 +28,7 @@ const PIECE: usize = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
+    traffic: Traffic,
     /// How long the origin may take nothing of a request body.
     patience: Duration,
     settings: Arc<Settings>,
@@ -44,24 +46,17 @@ impl Http2 {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let mut given = Given::new(settings.room(trip));
+        let (given, traffic) = (Given::new(settings.room(trip)), Traffic::default());
         let handshake = h2::client::Builder::new()
             .enable_push(false)
             .initial_window_size(window(given.room().stream))
             .initial_connection_window_size(window(given.room().connection))
             .max_header_list_size(u32::try_from(settings.head.0).unwrap_or(u32::MAX))
-            .handshake(io);
-        let (sender, mut connection) =
-            handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
-        let fits = Arc::clone(settings);
-        let driven = poll_fn(move |cx| {
-            given.grow(fits.room(trip), &mut connection);
-            Pin::new(&mut connection).poll(cx)
-        });
-        // Its errors reach the exchanges as well.
-        tokio::spawn(async move { drop(driven.await) });
+            .handshake(Counted::new(io, traffic.clone()));
+        let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
+        tokio::spawn(drive(connection, given, traffic.clone(), Arc::clone(settings), trip));
         let patience = settings.first_byte_timeout.max(settings.body_timeout);
-        Ok(Http2 { sender, patience, settings: Arc::clone(settings), trip })
+        Ok(Http2 { sender, traffic, patience, settings: Arc::clone(settings), trip })
     }
 
     /// Whether further requests can be sent: it has neither ended nor been told to (RFC 9113 §6.8).
@@ -90,6 +85,7 @@ impl Http2 {
             return Err((error, body));
         }
         let ended = body.is_end_stream();
+        self.traffic.request();
         match sender.send_request(head, ended) {
             Ok((answer, _)) if ended => Ok((answer, Pump(None))),
             Ok((answer, stream)) => Ok((answer, Pump::start(body, stream, progress.clone(), self.patience))),

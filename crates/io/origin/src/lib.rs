@@ -8,6 +8,7 @@
 mod cidr;
 mod client;
 mod connect;
+mod driven;
 mod error;
 mod faults;
 mod guard;
@@ -15,6 +16,7 @@ mod hop;
 mod http1;
 mod http2;
 mod issuer;
+mod name_server_sockets;
 mod name_servers;
 mod open;
 mod pool;

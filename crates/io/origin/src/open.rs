@@ -9,7 +9,7 @@ use crate::pool::Opened;
 use crate::request::Scheme;
 use crate::settings::Settings;
 use crate::tls::{CertificateProblem, HandshakeFailure, Protocol, Tls, Trust};
-use crate::ways::round_trip;
+use farhop_front::trips::round_trip;
 use std::sync::Arc;
 
 /// Issuers of one chain that are fetched at the most.

@@ -1,15 +1,16 @@
 //! Names to addresses. Says nothing about whether an address may be used; [`crate::guard`] does.
 
+use crate::name_server_sockets::NameServerSockets;
 use hickory_resolver::config::{ResolveHosts, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::NetError;
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::system_conf::parse_resolv_conf;
-use hickory_resolver::{Hosts, Resolver, TokioResolver};
+use hickory_resolver::{Hosts, Resolver};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::future::Future;
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ pub enum ResolveError {
     /// No name server answers.
     #[error("no name server answers")]
     Silent,
-    /// Nobody is there to be asked: not one was waited for.
+    /// Nobody is there to be asked, as far as the network says: not one was waited for.
     #[error("no name server can be reached")]
     Unreachable,
     /// The name servers failed.
@@ -67,7 +68,7 @@ type Stamp = Option<(i64, i64, u64, u64)>;
 struct Read {
     stamps: [Stamp; 2],
     names: Arc<Hosts>,
-    resolver: TokioResolver,
+    resolver: Resolver<NameServerSockets>,
     servers: Vec<IpAddr>,
 }
 
@@ -139,7 +140,7 @@ impl Read {
         names: Hosts,
     ) -> Result<Read, ResolveError> {
         let servers = config.name_servers().iter().map(|server| server.ip).collect();
-        let mut builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let mut builder = Resolver::builder_with_config(config, NameServerSockets::default());
         *builder.options_mut() = options;
         builder.options_mut().use_hosts_file = ResolveHosts::Never;
         let resolver = builder.build().map_err(|error| ResolveError::Failed(error.to_string()))?;
@@ -148,7 +149,7 @@ impl Read {
 
     /// The addresses of a name that the hosts file has. No name server is asked for those of the other family.
     fn known(&self, host: &str) -> Vec<IpAddr> {
-        let Ok(name) = Name::from_str_relaxed(host) else { return Vec::new() };
+        let Some(name) = name_of(host) else { return Vec::new() };
         let found = [RecordType::A, RecordType::AAAA].map(|kind| {
             let answer = self.names.lookup_static_host(&Query::query(name.clone(), kind));
             answer.map_or_else(Vec::new, |it| {
@@ -159,6 +160,21 @@ impl Read {
     }
 }
 
+/// Whether a name server's port is closed, or there is no way to it.
+fn says_that_nobody_is_there(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
+/// `host` as name servers are asked for it, whatever its labels are made of (RFC 2181 §11): browsers ask for hosts with
+/// underscores, and there are such.
+fn name_of(host: &str) -> Option<Name> {
+    let labels = host.strip_suffix('.').unwrap_or(host).split('.');
+    let mut name = Name::from_labels(labels.map(str::as_bytes)).ok()?;
+    name.set_fqdn(host.ends_with('.'));
+    Some(name)
+}
+
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a> {
         Box::pin(async move {
@@ -166,9 +182,13 @@ impl Resolve for SystemResolver {
             if !known.is_empty() {
                 return Ok(known);
             }
-            match resolver.lookup_ip(host).await {
+            let Some(name) = name_of(host) else { return Err(ResolveError::NotFound) };
+            match resolver.lookup_ip(name).await {
                 Ok(answer) => Ok(answer.iter().collect()),
                 Err(error) if error.is_no_records_found() => Err(ResolveError::NotFound),
+                Err(NetError::Io(error)) if says_that_nobody_is_there(&error) => {
+                    Err(ResolveError::Unreachable)
+                }
                 Err(error @ (NetError::Timeout | NetError::NoConnections | NetError::Busy)) => {
                     let asks_nobody = self.current(|read| read.servers.is_empty());
                     Err(match error {
@@ -238,6 +258,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn labels_may_be_made_of_anything() {
+        // RFC 6761 §6.3: all below `localhost` is answered without asking anyone.
+        let resolver = SystemResolver::new().unwrap();
+        for host in ["a_b.localhost", "_.localhost", "-a.localhost", "a-.localhost", "ab--c.LOCALHOST."] {
+            let addresses = resolver.resolve(host).await.unwrap_or_else(|error| panic!("{host}: {error}"));
+            assert!(!addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback), "{host}");
+        }
+        assert_eq!(resolver.resolve("a..localhost").await, Err(ResolveError::NotFound));
+    }
+
+    #[tokio::test]
     async fn a_name_that_can_never_exist_is_not_found() {
         // RFC 6761 §6.4: `invalid` is answered without asking anyone.
         let resolver = SystemResolver::new().unwrap();
@@ -274,28 +305,44 @@ mod tests {
         assert!(line.contains("resolv.conf names no name server") && line.contains("hosts"), "{line}");
     }
 
+    /// Asks a name server of this machine in these ways.
+    fn asking(connections: Vec<ConnectionConfig>) -> (tempfile::TempDir, SystemResolver) {
+        let server = NameServerConfig::new(Ipv4Addr::LOCALHOST.into(), true, connections);
+        let config = ResolverConfig::from_parts(None, vec![], vec![server]);
+        let (folder, files) = files("", "");
+        let read = Read::new(files.stamps(), config, ResolverOpts::default(), Hosts::default()).unwrap();
+        (folder, SystemResolver { files, read: Mutex::new(read) })
+    }
+
+    /// A port that hears and says nothing, and both ways to ask there.
+    fn deaf() -> (UdpSocket, Vec<ConnectionConfig>) {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut ways = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+        ways.iter_mut().for_each(|way| way.port = socket.local_addr().unwrap().port());
+        (socket, ways)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_name_server_that_does_not_answer_is_silent() {
-        let deaf = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let mut connection = ConnectionConfig::udp();
-        connection.port = deaf.local_addr().unwrap().port();
-        let server = NameServerConfig::new(Ipv4Addr::LOCALHOST.into(), true, vec![connection]);
-        let config = ResolverConfig::from_parts(None, vec![], vec![server]);
-        let (_folder, files) = files("", "");
-        let read = Read::new(files.stamps(), config, ResolverOpts::default(), Hosts::default()).unwrap();
-        let resolver = SystemResolver { files, read: Mutex::new(read) };
+        let (_deaf, ways) = deaf();
+        let (_folder, resolver) = asking(ways);
         assert_eq!(resolver.resolve("a.test").await, Err(ResolveError::Silent));
         assert_eq!(resolver.asks(), "127.0.0.1");
     }
 
     #[tokio::test]
+    async fn a_name_server_whose_port_is_closed_is_not_waited_for() {
+        let (port, ways) = deaf();
+        drop(port);
+        let (_folder, resolver) = asking(ways);
+        // Had it been waited for, it would be silent.
+        assert_eq!(resolver.resolve("a.test").await, Err(ResolveError::Unreachable));
+    }
+
+    #[tokio::test]
     async fn of_name_servers_to_which_there_is_no_way_it_is_not_said_that_they_were_waited_for() {
         // As where there is no route to it.
-        let server = NameServerConfig::new(Ipv4Addr::LOCALHOST.into(), true, vec![]);
-        let config = ResolverConfig::from_parts(None, vec![], vec![server]);
-        let (_folder, files) = files("", "");
-        let read = Read::new(files.stamps(), config, ResolverOpts::default(), Hosts::default()).unwrap();
-        let resolver = SystemResolver { files, read: Mutex::new(read) };
+        let (_folder, resolver) = asking(vec![]);
         assert_eq!(resolver.resolve("a.test").await, Err(ResolveError::Unreachable));
     }
 }

@@ -8,20 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use farhop_control::{Client, ControlError, Told};
 use farhop_events::{AnsweredFrom, Event, ExchangeId, PromiseEnd, Word};
 use farhop_report::{Accounts, Crossed};
+use tokio::task::AbortHandle;
 
 /// The events of one end, gathered in the background.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hearing(Arc<Mutex<Vec<Event>>>);
 
 impl Hearing {
-    /// Listens from now on, for as long as the runtime lives and the end does.
+    /// Listens from now on, for as long as the runtime lives and the end does, or until what is given is told to abort.
     ///
     /// # Errors
     /// The end does not answer at its socket.
-    pub(crate) async fn listen(&self, socket: &Path) -> Result<(), ControlError> {
+    pub(crate) async fn listen(&self, socket: &Path) -> Result<AbortHandle, ControlError> {
         let mut events = Client::connect(socket).await?.subscribe().await?;
         let heard = self.clone();
-        tokio::spawn(async move {
+        let listening = tokio::spawn(async move {
             while let Ok(Some(told)) = events.next().await {
                 match told {
                     Told::Event(stamped) => heard.lock().push(stamped.event),
@@ -30,7 +31,7 @@ impl Hearing {
                 }
             }
         });
-        Ok(())
+        Ok(listening.abort_handle())
     }
 
     /// Everything heard by now, in order.

@@ -10,6 +10,7 @@ use farhop_control::Client;
 use farhop_testbed::{Place, Running, Testbed};
 use farhop_units::Bytes;
 use serde_json::Value;
+use tokio::task::AbortHandle;
 
 use crate::books::{Books, Hearing};
 use crate::end_settings::{EndSettings, Tuning, ground_settings, remote_settings};
@@ -62,6 +63,7 @@ pub struct Ends {
     ground: (Running, PathBuf),
     /// What remote and ground have told of since their carrier came up.
     heard: [Hearing; 2],
+    listening: Vec<AbortHandle>,
 }
 
 /// What the remote counted.
@@ -183,14 +185,15 @@ impl Ends {
             ground: start(stage, "ground", Place::Ground)?,
             remote: start(stage, "remote", Place::Remote)?,
             heard: [Hearing::default(), Hearing::default()],
+            listening: Vec::new(),
         };
         ends.await_carrier(stage)?;
-        let Ends { runtime, controls: [control, ground_control], heard, .. } = &ends;
+        let Ends { runtime, controls: [control, ground_control], heard, listening, .. } = &mut ends;
         for (socket, (end, hearing)) in
             [(control, ("remote", &heard[0])), (ground_control, ("ground", &heard[1]))]
         {
-            let listening = runtime.block_on(hearing.listen(socket));
-            listening.map_err(|error| CompareError::End { end, reason: error.to_string() })?;
+            let begun = runtime.block_on(hearing.listen(socket));
+            listening.push(begun.map_err(|error| CompareError::End { end, reason: error.to_string() })?);
         }
         Ok(ends)
     }
@@ -215,6 +218,11 @@ impl Ends {
             }
             stage.interrupt.sleep(Duration::from_millis(20))?;
         }
+    }
+
+    /// Hears of no more events, each of which costs the ends to tell.
+    pub fn stop_listening(&self) {
+        self.listening.iter().for_each(AbortHandle::abort);
     }
 
     /// Whether both run.

@@ -1,7 +1,7 @@
 //! Where the emulated link is asked for capacity ahead of the packets (docs/capacity.md): as a terminal's modem, on the terminal's side,
 //! or as the network control centre, on the gateway's.
 
-use farhop_capacity::{Answer, Expect, LONGEST};
+use farhop_capacity::{Answer, Expect, LONGEST, Question};
 use farhop_netdev::{Waker, wait_readable};
 use farhop_orbit::{Supply, Volume};
 use farhop_units::Bytes;
@@ -75,25 +75,33 @@ fn serve(link: &LinkHandle, counters: &[(UdpSocket, Counter)], shared: &Shared) 
         for (socket, counter) in counters {
             while let Ok((length, from)) = socket.recv_from(&mut buffer) {
                 // What is no question gets no answer.
-                let Ok(expect) = Expect::parse(buffer.get(..length).unwrap_or_default()) else { continue };
-                let answer = take(link, *counter, expect);
+                let Ok(question) = Question::parse(buffer.get(..length).unwrap_or_default()) else {
+                    continue;
+                };
+                let answer = take(link, *counter, question);
                 let _ = socket.send_to(answer.to_string().as_bytes(), from); // one that got lost is an answer that got lost
             }
         }
     }
 }
 
-/// Takes note of what is expected, or says why not.
-fn take(link: &LinkHandle, counter: Counter, expect: Expect) -> Answer {
-    let Expect { number, bytes, terminal } = expect;
+/// Takes note of what is expected, tells what is given, or says why not.
+fn take(link: &LinkHandle, counter: Counter, question: Question) -> Answer {
+    let number = question.number();
     let profile = link.profile();
     let volume = match &profile.return_.supply {
         Supply::OnDemand(shared) => Some(shared.entitlement.volume),
         Supply::Steady | Supply::Steps(_) | Supply::Trace(_) => None,
     };
-    match whose(counter, terminal, link.terminals(), volume) {
-        Err(reason) => Answer::Refused { number, reason },
-        Ok(terminal) => {
+    match (whose(counter, question.terminal(), link.terminals(), volume), question) {
+        (Err(reason), _) => Answer::Refused { number, reason },
+        (Ok(terminal), Question::Tell(_)) => {
+            Answer::Granted { number, rate: link.granted(terminal).map_or(0, |rate| rate.0) }
+        }
+        (Ok(_), Question::Expect(_)) if counter == Counter::Centre && volume == Some(Volume::None) => {
+            Answer::Refused { number, reason: "terminals are entitled to no volume".into() }
+        }
+        (Ok(terminal), Question::Expect(Expect { bytes, .. })) => {
             match counter {
                 Counter::Modem(_) => link.announce(terminal, Bytes(bytes)),
                 Counter::Centre => link.foretell(terminal, Bytes(bytes)),
@@ -103,14 +111,14 @@ fn take(link: &LinkHandle, counter: Counter, expect: Expect) -> Answer {
     }
 }
 
-/// Whose capacity it is about; `volume` is what terminals are entitled to where capacity is given on demand.
+/// Whose capacity it is about; `volume` is there where capacity is given on demand.
 fn whose(
     counter: Counter,
     terminal: Option<u16>,
     terminals: usize,
     volume: Option<Volume>,
 ) -> Result<u16, String> {
-    let volume = volume.ok_or("this link's capacity is not given on demand")?;
+    volume.ok_or("this link's capacity is not given on demand")?;
     match (counter, terminal) {
         (Counter::Modem(own), None) => Ok(own),
         (Counter::Modem(own), Some(said)) if own == said => Ok(own),
@@ -118,9 +126,6 @@ fn whose(
         (Counter::Centre, None) => Err("say for which terminal".into()),
         (Counter::Centre, Some(said)) if usize::from(said) >= terminals => {
             Err(format!("there is no terminal {said}, only {terminals} from 0 on"))
-        }
-        (Counter::Centre, Some(_)) if volume == Volume::None => {
-            Err("terminals are entitled to no volume".into())
         }
         (Counter::Centre, Some(said)) => Ok(said),
     }
@@ -139,18 +144,13 @@ mod tests {
         assert_eq!(whose(modem, Some(1), 3, volume), Err("this is the modem of terminal 2".into()));
         assert_eq!(whose(modem, None, 3, Some(Volume::None)), Ok(2), "a rate may be asked for ahead");
         assert_eq!(whose(centre, Some(1), 3, volume), Ok(1));
-        let refused = [
-            whose(centre, None, 3, volume),
-            whose(centre, Some(3), 3, volume),
-            whose(centre, Some(1), 3, Some(Volume::None)),
-            whose(modem, None, 3, None),
-        ];
+        let refused =
+            [whose(centre, None, 3, volume), whose(centre, Some(3), 3, volume), whose(modem, None, 3, None)];
         assert_eq!(
             refused.map(Result::unwrap_err),
             [
                 "say for which terminal",
                 "there is no terminal 3, only 3 from 0 on",
-                "terminals are entitled to no volume",
                 "this link's capacity is not given on demand"
             ]
         );

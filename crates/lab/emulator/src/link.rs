@@ -3,7 +3,7 @@
 
 use farhop_netdev::{AwakeProcessors, Tun};
 use farhop_orbit::{Counters, Path, Profile, Supply, Way};
-use farhop_units::Bytes;
+use farhop_units::{BitRate, Bytes};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -123,6 +123,13 @@ impl LinkHandle {
     /// The same, said to the network control centre: [`farhop_orbit::Direction::foretell`].
     pub fn foretell(&self, terminal: u16, bytes: Bytes) {
         self.0.return_.control(|now, direction| direction.foretell(now, terminal, bytes));
+    }
+
+    /// What a terminal was given of late on the return link: [`farhop_orbit::Direction::granted`].
+    pub fn granted(&self, terminal: u16) -> Option<BitRate> {
+        let mut granted = None;
+        self.0.return_.control(|now, direction| granted = direction.granted(now, terminal));
+        granted
     }
 
     /// The profile in force.

@@ -327,8 +327,24 @@ fn capacity_is_given_for_the_asking_at_a_modem_and_at_the_centre() {
     // Nobody sends anything, and slots are given all the same, once the requests have got there. Whatever looks at the link plays
     // what has become due.
     let deadline = std::time::Instant::now() + PATIENCE.unwrap();
-    while testbed.link().record().return_.counters.given.0 < 10_000 {
-        assert!(std::time::Instant::now() < deadline, "{:?}", testbed.link().record().return_.counters);
+    // And each is told of by its modem and by the centre, for as long as a control round.
+    let granted = |namespace, of, question: &str| {
+        let answer = ask(namespace, of, question);
+        let rate = answer.trim_end().strip_prefix("CAPACITY/1 GRANTED 3 ").and_then(|rate| rate.parse().ok());
+        rate.unwrap_or_else(|| panic!("{question}: {answer}"))
+    };
+    let mut most = [0u64; 2];
+    while testbed.link().record().return_.counters.given.0 < 10_000 || most.contains(&0) {
+        let now = [
+            granted(remote, at.remote_satellite, "CAPACITY/1 TELL 3\n"),
+            granted(ground, at.ground_satellite, "CAPACITY/1 TELL 3 1\n"),
+        ];
+        most = [most[0].max(now[0]), most[1].max(now[1])];
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{most:?} {:?}",
+            testbed.link().record().return_.counters
+        );
         testbed.link().foretell(1, farhop_units::Bytes(0));
         std::thread::sleep(Duration::from_millis(50));
     }

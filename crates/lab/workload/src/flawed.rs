@@ -25,6 +25,9 @@ pub enum Flaw {
     WrongHost,
     /// It vouches for itself.
     SelfSigned,
+    /// It vouches for itself and is for another host, in the name of an authority that is trusted and with a key of another kind,
+    /// as the `CN=localhost` of many a system's own packages.
+    Snakeoil,
     /// Nobody knows who vouches for it.
     UnknownIssuer,
     /// An RSA key of 1024 bits.
@@ -41,12 +44,13 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them, the good one first.
-    pub const ALL: [Flaw; 11] = [
+    pub const ALL: [Flaw; 12] = [
         Flaw::None,
         Flaw::Expired,
         Flaw::NotYetValid,
         Flaw::WrongHost,
         Flaw::SelfSigned,
+        Flaw::Snakeoil,
         Flaw::UnknownIssuer,
         Flaw::WeakKey,
         Flaw::WeakSignature,
@@ -63,6 +67,7 @@ impl Flaw {
             Flaw::NotYetValid => "not-yet-valid",
             Flaw::WrongHost => "wrong-host",
             Flaw::SelfSigned => "self-signed",
+            Flaw::Snakeoil => "snakeoil",
             Flaw::UnknownIssuer => "unknown-issuer",
             Flaw::WeakKey => "weak-key",
             Flaw::WeakSignature => "weak-signature",
@@ -84,7 +89,7 @@ impl Flaw {
             Flaw::Expired => "expired",
             Flaw::NotYetValid => "not valid before",
             Flaw::WrongHost => ELSEWHERE,
-            Flaw::SelfSigned => "self-signed",
+            Flaw::SelfSigned | Flaw::Snakeoil => "self-signed",
             Flaw::UnknownIssuer => "issuer",
             Flaw::WeakKey => "key",
             Flaw::WeakSignature => "signature",
@@ -197,15 +202,20 @@ impl Flawed {
     fn certificate(&self, flaw: Flaw) -> Result<(), FlawedError> {
         let leaf = flaw.label();
         let host = match &self.host {
-            _ if flaw == Flaw::WrongHost => ELSEWHERE.into(),
+            _ if matches!(flaw, Flaw::WrongHost | Flaw::Snakeoil) => ELSEWHERE.into(),
             Some(host) => host.clone(),
             None => flaw.host(),
         };
-        let key = if flaw == Flaw::WeakKey { "-newkey rsa:1024 -nodes" } else { NEW_KEY };
+        let key = match flaw {
+            Flaw::WeakKey => "-newkey rsa:1024 -nodes",
+            Flaw::Snakeoil => "-newkey rsa:2048 -nodes",
+            _ => NEW_KEY,
+        };
+        let name = if flaw == Flaw::Snakeoil { "ca" } else { host.as_str() };
         let request = format!(
-            "req -config openssl.cnf {key} -subj /CN={host} -addext subjectAltName=DNS:{host} -keyout {leaf}.key -sha256"
+            "req -config openssl.cnf {key} -subj /CN={name} -addext subjectAltName=DNS:{host} -keyout {leaf}.key -sha256"
         );
-        if flaw == Flaw::SelfSigned {
+        if matches!(flaw, Flaw::SelfSigned | Flaw::Snakeoil) {
             return self.openssl(&format!("{request} -x509 -extensions leaf -days 7 -out {leaf}.pem"));
         }
         self.openssl(&format!("{request} -new -out {leaf}.csr"))?;
@@ -328,6 +338,7 @@ mod tests {
             (Flaw::NotYetValid, "not yet valid"),
             (Flaw::WrongHost, "hostname mismatch"),
             (Flaw::SelfSigned, "self-signed"),
+            (Flaw::Snakeoil, "hostname mismatch"),
             (Flaw::UnknownIssuer, "unable to get local issuer"),
             (Flaw::RevokedByList, "certificate revoked"),
             // What its staple tells is in no list.

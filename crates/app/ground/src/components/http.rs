@@ -6,7 +6,7 @@ use std::sync::Arc;
 use farhop_bundle::{Eagerness, Place};
 use farhop_component::{Component, GroundHalf, HTTP};
 use farhop_events::ExchangeId;
-use farhop_htotp::head::{HELD, UNASKED};
+use farhop_htotp::head::{HELD, HeldPage, UNASKED};
 use farhop_htotp::mirror::Word;
 use farhop_transport::hop::Incoming;
 
@@ -30,7 +30,7 @@ impl GroundHalf<Arc<Carrier>> for Http {
                 let said = said.as_ref().and_then(|word| word.to_str().ok()).map(Eagerness::named);
                 let eagerness = said.unwrap_or_default();
                 let held = request.fields.remove(HELD);
-                let held = held.and_then(|entry| entry.to_str().ok()?.parse().ok());
+                let held = held.as_ref().and_then(HeldPage::read);
                 let carrier = Arc::clone(carrier);
                 let counts = carrier.counted_exchange();
                 let exchange = Exchange { carrier, id, owner, resume, request, eagerness, held };

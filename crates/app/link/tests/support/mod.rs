@@ -12,8 +12,8 @@ use farhop_diffserv::calls::Hop;
 use farhop_diffserv::classify::standard;
 use farhop_diffserv::{Share, Shares};
 use farhop_events::Bus;
-use farhop_link::{CallTerms, Config, Device, Echo, FollowTerms, Manager, SipTerms, run};
-use farhop_netdev::{Applied, Error, LeafKind, Shaping};
+use farhop_link::{CallTerms, Config, Device, Echo, FollowTerms, GrantTerms, Manager, SipTerms, run};
+use farhop_netdev::{Applied, Crowd, Error, LeafKind, Losing, Shaping};
 use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -44,6 +44,16 @@ pub(crate) struct State {
     pub(crate) time: Duration,
     /// Ceilings of LE that were put into force.
     pub(crate) ceilings: Vec<u64>,
+    /// What comes in each second with high drop precedence for the class of interactive traffic, beyond what it has.
+    pub(crate) too_much: u64,
+    /// How often it was counted.
+    pub(crate) counted: u64,
+    /// Bytes that wait in the classes.
+    pub(crate) waiting: u64,
+    /// What was said to be lost.
+    pub(crate) losing: Vec<Vec<Losing>>,
+    /// Ceilings of the kinds within LE, as they are in force.
+    pub(crate) kinds: Vec<u64>,
     /// Where packets are put that pass the device.
     pub(crate) passes: Option<Sender<Vec<u8>>>,
 }
@@ -64,7 +74,9 @@ impl Device for Fake {
         if !state.rates.is_empty() {
             state.rates.push(shaping.rate);
         }
-        state.ceilings.extend(shaping.leaves.last().map(|leaf| leaf.ceiling));
+        state.ceilings.extend(shaping.groups.last().map(|le| le.ceiling));
+        state.kinds =
+            shaping.leaves.iter().filter(|leaf| leaf.within.is_some()).map(|leaf| leaf.ceiling).collect();
         Ok(Applied { kind: LeafKind::Fifo, new: true, whole: None })
     }
 
@@ -101,6 +113,24 @@ impl Device for Fake {
         Ok(Echo { round_trip: Some(round_trip), left: state.left })
     }
 
+    fn crowds(&self, _interface: &str) -> Result<Vec<Crowd>, Error> {
+        let mut state = self.state.lock().unwrap();
+        state.counted += 1;
+        // All that comes is of high precedence, and a queue stands.
+        let high = state.counted * state.too_much;
+        let waiting = if state.too_much > 0 { 50_000 } else { 0 };
+        Ok(vec![Crowd { minor: 0x20, left: high / 2, waiting, higher: [0, high] }])
+    }
+
+    fn waiting(&self, _interface: &str) -> Result<u64, Error> {
+        Ok(self.state.lock().unwrap().waiting)
+    }
+
+    fn set_losing(&self, losing: &[Losing]) -> Result<(), Error> {
+        self.state.lock().unwrap().losing.push(losing.to_vec());
+        Ok(())
+    }
+
     fn time_of_day(&self) -> Duration {
         self.state.lock().unwrap().time
     }
@@ -130,7 +160,10 @@ pub(crate) fn config(folder: &Path) -> Config {
         calls: CallTerms { hop: Hop::PLAIN, plain: None, lease: Duration::from_secs(60) },
         state: folder.join("calls.json"),
         windows: Vec::new(),
+        ceilings: Vec::new(),
         follow: None,
+        profile: Some("geo-hylas2".into()),
+        grants: GrantTerms { modem: None, terminal: None, ahead: 32_000, least: 5 },
         sip: Some(SipTerms { ports: vec![(5060, 5060)], from: Vec::new() }),
     }
 }

@@ -154,6 +154,11 @@ impl Desk {
         }
     }
 
+    /// The page whose document a redirect has led to `url`, if this request, which has not begun a load, goes on there.
+    pub(crate) fn led_to(&mut self, user: &User, url: &Url, request: &HeaderMap) -> Option<ExchangeId> {
+        self.book.led_to(&user.name, url, request).map(|load| ExchangeId(load.0))
+    }
+
     /// A document is asked for: what was promised to an earlier load of it ends.
     pub(crate) fn begin_load(
         &mut self,

@@ -21,10 +21,11 @@ use crate::answers::{PROMISED, Trouble, forward, tell_handling};
 use crate::ask::{Asked, Asking, NotAnswered, Progress};
 use crate::auth::Pass;
 use crate::collapse::{Leading, Outcome, look_up_together};
+use crate::completing::Completed;
 use crate::course::Course;
 use crate::held::{self, Confirmed, HeldAnswer, Stale};
 use crate::kept::CutShort;
-use crate::lookup::Found;
+use crate::lookup::{Found, Meanwhile};
 use crate::request::Fetch;
 use crate::revalidate;
 use crate::section::Section;
@@ -93,14 +94,15 @@ impl Exchange {
                     Trouble::new(StatusCode::GATEWAY_TIMEOUT, Side::User, "http_request_denied", detail);
                 self.fail(&remote, responder, trouble).await;
             }
-            Found::Ask { why, field, stale } => {
+            Found::Ask { why, field, held } => {
                 let asker = Asker { responder: &mut responder, leading: leading.as_ref() };
-                let mut answer = self.ask(&remote, why, field, stale, Some(body), asker).await;
+                let mut answer = self.ask(&remote, why, field, held, Some(body), asker).await;
                 if let Answer::Trouble(trouble) = &answer
                     && self.is_strange(&remote, trouble)
                 {
                     let asker = Asker { responder: &mut responder, leading: leading.as_ref() };
-                    answer = self.ask(&remote, Crossing::Undiscovered, None, None, None, asker).await;
+                    let (why, held) = (Crossing::Undiscovered, Meanwhile::default());
+                    answer = self.ask(&remote, why, None, held, None, asker).await;
                 }
                 if let Some(leading) = leading {
                     leading.settle(answer.outcome());
@@ -134,7 +136,8 @@ impl Exchange {
     /// What would have answered outgrew the store, or was given up, between the look and the grasp.
     async fn ask_after_all(self, remote: Arc<Remote>, body: RequestBody, mut responder: Responder) {
         let asker = Asker::alone(&mut responder);
-        let answer = self.ask(&remote, Crossing::PromiseWithdrawn, None, None, Some(body), asker).await;
+        let (why, held) = (Crossing::PromiseWithdrawn, Meanwhile::default());
+        let answer = self.ask(&remote, why, None, held, Some(body), asker).await;
         answer.finish(self, &remote, responder).await;
     }
 
@@ -144,13 +147,16 @@ impl Exchange {
         remote: &Arc<Remote>,
         why: Crossing,
         field: Option<String>,
-        stale: Option<Stale>,
+        held: Meanwhile,
         body: Option<RequestBody>,
         asker: Asker<'_>,
     ) -> Answer {
+        let Meanwhile { stale, beginning } = held;
         self.crosses(remote, why, field);
         // What differs from what is held is less than what differs from what the client has.
-        let mut head = if stale.is_none() { self.fetch.with_dictionary() } else { self.fetch.head.clone() };
+        let is_held = stale.is_some() || beginning.is_some();
+        let mut head = if is_held { self.fetch.head.clone() } else { self.fetch.with_dictionary() };
+        let mut beginning = beginning.filter(|beginning| beginning.ask_for_rest(&mut head));
         let mut validates = stale.as_ref().filter(|stale| stale.make_conditional(&mut head));
         let requested_at = SystemTime::now();
         let mut asking = Asking::new(remote, self, head);
@@ -158,8 +164,8 @@ impl Exchange {
         if let Some(body) = body.filter(|_| !self.fetch.head.upgrades()) {
             asking.upload(body);
         }
-        let stands_in = stale.as_ref().map(|stale| stale.held.clone());
-        let mut instead = stands_in.and_then(|held| HeldAnswer::to(&self.fetch, held, AnsweredFrom::Stale));
+        let stands_in = stale.as_ref();
+        let mut instead = stands_in.and_then(|stale| stale.answer(&self.fetch, AnsweredFrom::Stale));
         let on_error = instead.is_some() && stale.as_ref().is_some_and(Stale::stands_in_for_errors);
         if on_error {
             asking.keep_no_error();
@@ -191,7 +197,7 @@ impl Exchange {
                     let (user, held) = (self.user.id, &stale.held);
                     match held::confirm(remote, user, &self.fetch, held, &asked.head, requested_at).await {
                         Confirmed::Held(held) => {
-                            let answer = HeldAnswer::to(&self.fetch, held, AnsweredFrom::Validated);
+                            let answer = stale.answer_as(held, &self.fetch, AnsweredFrom::Validated);
                             let status = Some(asked.head.status);
                             return match answer {
                                 Some(answer) => Answer::Held(answer.after(why, status)),
@@ -216,9 +222,18 @@ impl Exchange {
                 }
                 Ok(Progress::Asked(asked)) => {
                     if let Some(stale) = validates {
-                        held::give_up(remote, &stale.held, &asked.head).await;
+                        held::give_up(remote, &self.fetch.url, &stale.held, &asked.head).await;
                     }
-                    return Answer::Asked(asked, why);
+                    let Some(beginning) = beginning.take() else { return Answer::Asked(asked, why) };
+                    let is_refused = beginning.is_refused_by(&asked.head);
+                    match beginning.complete(&self.fetch, asked, requested_at) {
+                        Ok(completed) => return Answer::Completed(completed, why),
+                        // It has changed: the client's own request is needed after all.
+                        Err(_) if is_refused => {
+                            asking = Asking::new(remote, self, self.fetch.head.clone());
+                        }
+                        Err(asked) => return Answer::Asked(*asked, why),
+                    }
                 }
                 Ok(Progress::Switched(switched)) => return Answer::Switched(switched),
                 Err(NotAnswered::Trouble(trouble)) => {
@@ -295,6 +310,7 @@ async fn needed(remote: &Remote, stale: Option<&Stale>) {
 enum Answer {
     Asked(Asked, Crossing),
     Held(HeldAnswer),
+    Completed(Completed, Crossing),
     Switched(Switched),
     Trouble(Trouble),
     ClientGone,
@@ -306,7 +322,9 @@ impl Answer {
         match self {
             Answer::Asked(asked, _) => asked.outcome,
             Answer::Held(answer) => answer.outcome(),
-            Answer::Switched(_) | Answer::Trouble(_) | Answer::ClientGone => Outcome::Unknown,
+            Answer::Completed(..) | Answer::Switched(_) | Answer::Trouble(_) | Answer::ClientGone => {
+                Outcome::Unknown
+            }
         }
     }
 
@@ -324,9 +342,15 @@ impl Answer {
                     // What is held cannot be read any more: the origin's own answer is needed, which nothing held stands in for.
                     let why = Crossing::PromiseWithdrawn;
                     let asker = Asker::alone(&mut responder);
-                    let answer = exchange.ask(remote, why, None, None, None, asker).await;
+                    let answer = exchange.ask(remote, why, None, Meanwhile::default(), None, asker).await;
                     Box::pin(answer.finish(exchange, remote, responder)).await;
                 }
+            }
+            Answer::Completed(Completed { mut head, body, stored }, why) => {
+                let status = Some(StatusCode::PARTIAL_CONTENT).filter(|status| *status != head.status);
+                let (why, status) = (forward(why), status.map(|status| status.as_u16()));
+                tell_handling(&mut head, Handling::Forwarded { why, status, stored, collapsed: false });
+                exchange.deliver(remote, responder, &head, body, AnsweredFrom::Asked).await;
             }
             Answer::Switched(switched) => exchange.converse(remote, responder, switched).await,
             Answer::Trouble(trouble) => exchange.fail(remote, responder, trouble).await,

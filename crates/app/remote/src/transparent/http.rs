@@ -37,7 +37,7 @@ pub(super) async fn open(mut tunnel: Tunnel, at: SocketAddr, settings: &Settings
         Ok(Ok(count)) if count > 0 => {}
         _ => return Opening::Gone,
     }
-    let reading = timeout(settings.head_timeout, read_on(&mut tunnel, &mut buffer, at, settings)).await;
+    let reading = timeout(settings.head_timeout(), read_on(&mut tunnel, &mut buffer, at, settings)).await;
     tunnel.unread(buffer.freeze());
     match reading {
         Ok(Reading::Request) => Opening::Http { tunnel },

@@ -25,6 +25,7 @@ use crate::answers::Trouble;
 use crate::auth::Pass;
 use crate::class;
 use crate::clients::{self, Client};
+use crate::intercept;
 use crate::login::Login;
 use crate::request::Way;
 use crate::tun::Device;
@@ -86,6 +87,7 @@ pub(crate) async fn accept(remote: Arc<Remote>, listener: Listener, found: Found
 async fn attend(remote: &Arc<Remote>, stream: TcpStream, ends: Ends, own: Option<SocketAddr>) {
     let Ends { client: peer, to } = ends;
     let (settings, address) = (remote.settings(), peer.ip().to_canonical());
+    remote.within().trips.measure(&stream);
     let tunnel = Tunnel::over(stream);
     let counted = remote.caught().enter(address, settings.transparent.connections_per_client);
     // One that leads to the listener itself was not caught, but begun on this machine: it would lead here again.
@@ -129,7 +131,7 @@ impl Caught {
 
     /// Looks into TLS where everybody agrees, by the host that its hello names.
     async fn look_into(&self, remote: &Arc<Remote>, tunnel: Tunnel) {
-        let (host, tunnel) = match tls::open(tunnel, PATIENCE).await {
+        let (host, tunnel) = match tls::open(tunnel, intercept::patience(remote, PATIENCE)).await {
             Opening::Hello { sni: Some(host), tunnel, .. } => (host, tunnel),
             // Whom it is for is hidden, or it is no TLS: nobody can have agreed.
             Opening::Hello { tunnel, .. } | Opening::Other { tunnel } | Opening::Silent { tunnel } => {

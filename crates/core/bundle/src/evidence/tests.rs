@@ -165,6 +165,38 @@ fn loads_whose_document_is_held_are_compared_with_their_like_alone() {
 }
 
 #[test]
+fn a_load_that_a_redirect_leads_on_is_done_one_way_and_timed_as_one() {
+    let mut course = Course::new(1);
+    let user = Arc::clone(&course.user);
+    for held in [false, true] {
+        let (first, second) = (course.next, course.next + 1);
+        course.next += 10;
+        let way = course.evidence.begin(&user, first, &page("/"), EVERY, course.now);
+        course.evidence.asks(first, first, course.now);
+        course.evidence.crosses(first);
+        course.wait(1.0);
+        course.evidence.settled(first, course.now);
+        assert_eq!(course.evidence.goes_on(first, second), Some(way));
+        assert_eq!((course.evidence.way(first), course.evidence.way(second)), (None, Some(way)));
+        course.evidence.asks(second, second, course.now);
+        if held {
+            course.evidence.held(second);
+        } else {
+            course.evidence.crosses(second);
+        }
+        course.wait(2.0);
+        course.evidence.settled(second, course.now);
+        course.wait(10.0);
+        course.evidence.close(course.now);
+        assert_eq!(course.evidence.goes_on(second, second + 1), None, "it is over");
+    }
+    let site = course.evidence.sites.values().next().unwrap();
+    let trials: Vec<_> = site.of(Eagerness::All).iter().collect();
+    assert!(trials.iter().all(|trial| (trial.log_s.exp() - 3.0).abs() < 1e-6), "{trials:?}");
+    assert!(trials.len() == 2 && trials[0].kind != trials[1].kind, "{trials:?}");
+}
+
+#[test]
 fn what_is_left_broken_alone_or_endless_says_nothing() {
     let of = |course: &mut Course, spoil: &dyn Fn(&mut Course, u64)| {
         let document = course.next;

@@ -3,6 +3,7 @@
 mod changing;
 mod jitter;
 mod paced;
+mod policed;
 mod simulation;
 mod slow;
 mod targets;

@@ -30,9 +30,9 @@ pub struct Flow {
     pub to: SocketAddr,
     /// What its packets are marked with.
     pub dscp: Option<Codepoint>,
-    /// The name in its TLS hello (RFC 6066 §3).
+    /// The name in its hello, of TLS or QUIC (RFC 6066 §3).
     pub sni: Option<Host>,
-    /// The protocols that its TLS hello offers (RFC 7301).
+    /// The protocols that its hello offers (RFC 7301).
     pub alpn: Vec<String>,
     /// Names that DNS answers seen had this destination for.
     pub names: Vec<Host>,

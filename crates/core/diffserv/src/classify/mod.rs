@@ -15,6 +15,8 @@ pub use ports::{Net, Ports};
 pub use standard::standard;
 
 use crate::class::Service;
+use crate::dscp::{DropPrecedence, Phb};
+use crate::patient::Patient;
 
 /// A rule: what all of its conditions hold for is of its service.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +25,24 @@ pub struct Rule {
     pub name: String,
     /// What the flow is for then.
     pub service: Service,
+    /// How readily its packets are dropped at the least, where its class has drop precedences.
+    pub precedence: DropPrecedence,
+    /// Of what nobody waits for: updates, backups or peer to peer. None counts as updates.
+    pub kind: Option<Patient>,
     /// All of them have to hold; a rule without any holds for every flow.
     pub conditions: Vec<Condition>,
+}
+
+impl Rule {
+    /// What its flows are of what can wait, if they are.
+    pub fn patient(&self) -> Option<Patient> {
+        match self.service {
+            Service::Streaming => Some(Patient::Streaming),
+            Service::Bulk => Some(Patient::Bulk),
+            Service::Background => Some(self.kind.unwrap_or(Patient::Updates)),
+            Service::Voice | Service::Interactive | Service::Web | Service::Other => None,
+        }
+    }
 }
 
 /// What a flow is for, and why.
@@ -32,6 +50,10 @@ pub struct Rule {
 pub struct Verdict {
     /// What it is for.
     pub service: Service,
+    /// What its packets are marked with from there on.
+    pub phb: Phb,
+    /// What it is of what can wait, if it is.
+    pub patient: Option<Patient>,
     /// The rule that decided, by its place from 0 and its name; none where no rule held.
     pub by: Option<(usize, String)>,
     /// What held, one clause for each condition of that rule.
@@ -48,6 +70,8 @@ pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
             Ok(because) => {
                 return Verdict {
                     service: rule.service,
+                    patient: rule.patient(),
+                    phb: rule.service.queue().marked(rule.precedence, flow.dscp),
                     by: Some((place, rule.name.clone())),
                     because,
                     passed,
@@ -56,5 +80,6 @@ pub fn classify(rules: &[Rule], flow: &Flow) -> Verdict {
             Err(why_not) => passed.push((rule.name.clone(), why_not)),
         }
     }
-    Verdict { service: Service::Other, by: None, because: Vec::new(), passed }
+    let service = Service::Other;
+    Verdict { service, phb: service.queue().phb(), patient: None, by: None, because: Vec::new(), passed }
 }

@@ -9,6 +9,8 @@ use super::flow::Protocol;
 use super::opening::Opening;
 use super::ports::Ports;
 use crate::class::Service;
+use crate::dscp::DropPrecedence;
+use crate::patient::Patient;
 
 const UDP: Condition = Condition::Protocol(Protocol::Udp);
 /// A flow that has carried so much in large packets is no conversation any more.
@@ -34,10 +36,10 @@ const SMALL: Behaviour = Behaviour {
 pub fn standard() -> Vec<Rule> {
     use Service::{Background, Bulk, Interactive, Streaming, Web};
     vec![
-        rule("peer to peer", Background, vec![begins(&[Opening::BitTorrent])]),
-        rule("peer to peer ports", Background, vec![ports(&[(6881, 6999)])]),
-        rule("backups", Background, vec![ports(&[(873, 873)])]),
-        rule("rsync", Background, vec![begins(&[Opening::Rsync])]),
+        nobody_waits("peer to peer", Patient::PeerToPeer, vec![begins(&[Opening::BitTorrent])]),
+        nobody_waits("peer to peer ports", Patient::PeerToPeer, vec![ports(&[(6881, 6999)])]),
+        nobody_waits("backups", Patient::Backups, vec![ports(&[(873, 873)])]),
+        nobody_waits("rsync", Patient::Backups, vec![begins(&[Opening::Rsync])]),
         rule("updates", Background, vec![Condition::Listed(Category::Updates)]),
         rule("app stores", Background, vec![Condition::Listed(Category::AppStores)]),
         rule("signalling of calls", Interactive, vec![ports(&[(5060, 5061)])]),
@@ -70,7 +72,11 @@ pub fn standard() -> Vec<Rule> {
 }
 
 fn rule(name: &str, service: Service, conditions: Vec<Condition>) -> Rule {
-    Rule { name: name.into(), service, conditions }
+    Rule { name: name.into(), service, precedence: DropPrecedence::Low, kind: None, conditions }
+}
+
+fn nobody_waits(name: &str, kind: Patient, conditions: Vec<Condition>) -> Rule {
+    Rule { kind: Some(kind), ..rule(name, Service::Background, conditions) }
 }
 
 fn ports(ranges: &[(u16, u16)]) -> Condition {

@@ -156,10 +156,45 @@ fn parts_are_put_together_only_under_one_strong_validator() {
         (vec![hardly], vec![hardly], false),
         (vec![], vec![], false),
         (vec![TAG, ("content-length", "10")], vec![TAG, ("content-length", "11")], false),
+        (vec![dated, ("content-encoding", "gzip")], vec![dated], false),
     ] {
         let (own, other) = (stored(&own), stored(&other));
         assert_eq!(own.goes_with(&other), go, "{own:?} {other:?}");
         assert!(!go || own.has_strong_validator());
     }
     assert!(!stored(&[("etag", "W/\"1\""), dated]).has_strong_validator());
+}
+
+#[test]
+fn a_part_that_tells_next_to_nothing_is_of_what_was_there() {
+    let before = stored(&[
+        TAG,
+        ("content-type", "video/mp4"),
+        ("cache-control", "max-age=1"),
+        ("age", "9"),
+        ("x-a", "1"),
+        ("x-a", "2"),
+    ]);
+    let part = stored(&[TAG, ("cache-control", "max-age=60"), ("date", &date(-3))]).joined_to(&before);
+    let expected =
+        [TAG, ("content-type", "video/mp4"), ("cache-control", "max-age=60"), ("x-a", "1"), ("x-a", "2")];
+    let mut told = part.fields.clone();
+    assert_eq!(told.remove("date").unwrap(), date(-3));
+    assert_eq!(told, fields(&expected));
+}
+
+#[test]
+fn the_rest_of_a_part_is_asked_for_by_its_strong_validator() {
+    let asked = |own: &[(&str, &str)], range: std::ops::Range<u64>, or_all| {
+        let mut request = fields(&[("if-range", "\"clients\"")]);
+        let can = stored(own).ask_for_part(&mut request, &range, or_all);
+        can.then_some(request)
+    };
+    let (range, old) = (("range", "bytes=5-9"), date(-100));
+    assert_eq!(asked(&[TAG], 5..10, true), Some(fields(&[("if-range", "\"1\""), range])));
+    assert_eq!(asked(&[("last-modified", &old)], 5..10, true), Some(fields(&[("if-range", &old), range])));
+    assert_eq!(asked(&[TAG], 5..10, false), Some(fields(&[range])), "the client has said it wants a part");
+    assert_eq!(asked(&[("etag", "W/\"1\"")], 5..10, true), None);
+    assert_eq!(asked(&[("last-modified", &date(-1))], 5..10, true), None);
+    assert_eq!(asked(&[TAG], 5..5, true), None);
 }

@@ -94,9 +94,10 @@ fn a_method_that_writes_is_never_answered_from_the_store() {
 
 #[test]
 fn the_latest_by_its_date_is_the_one_to_use() {
-    let mut found =
-        [stored(&[("date", &date(-50))]), stored(&[("date", &date(-5))]), stored(&[("date", &date(-20))])];
-    found.sort_by_key(|stored| std::cmp::Reverse(stored.date()));
-    assert_eq!(found.map(|stored| stored.date()), [at(-5), at(-20), at(-50)]);
+    let dated = |seconds| stored(&[("date", &date(seconds))]);
+    let mut found = vec![dated(-50), dated(-5), dated(-20)];
+    select(&mut found, |stored| stored);
+    let dates: Vec<_> = found.iter().map(Stored::date).collect();
+    assert_eq!(dates, [at(-5), at(-20), at(-50)]);
     assert_eq!(stored(&[("date", "garbage")]).date(), at(0));
 }

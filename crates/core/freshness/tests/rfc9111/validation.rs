@@ -41,6 +41,7 @@ fn a_304_updates_fields_but_not_those_of_the_body() {
         ("cache-control", "max-age=1"),
         ("content-length", "10"),
         ("content-encoding", "gzip"),
+        ("content-type", "text/plain"),
         ("x-a", "1"),
         ("x-a", "2"),
         ("x-b", "old"),
@@ -51,6 +52,7 @@ fn a_304_updates_fields_but_not_those_of_the_body() {
         ("cache-control", "max-age=60"),
         ("content-length", "0"),
         ("content-encoding", "br"),
+        ("content-type", "text/css"),
         ("x-a", "3"),
         ("connection", "close"),
     ]);
@@ -58,6 +60,7 @@ fn a_304_updates_fields_but_not_those_of_the_body() {
     assert_eq!(verdict(&response, &[], 159), Verdict::Fresh);
     assert_eq!(response.fields["content-length"], "10");
     assert_eq!(response.fields["content-encoding"], "gzip");
+    assert_eq!(response.fields["content-type"], "text/css");
     assert_eq!(response.fields.get_all("x-a").iter().collect::<Vec<_>>(), ["3"]);
     assert_eq!(response.fields["x-b"], "old");
     assert!(!response.fields.contains_key("connection"));

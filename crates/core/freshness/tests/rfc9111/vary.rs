@@ -67,3 +67,17 @@ fn vary_that_names_everything_or_nothing_readable_answers_nobody() {
         assert!(!stored_for(&request, &[("vary", vary)]).answers(&fields(&request)), "{vary}");
     }
 }
+
+#[test]
+fn what_fits_by_its_vary_is_chosen_before_what_has_left_it_out() {
+    let varies = |seconds: i64| stored(&[("vary", "accept-language"), ("date", &date(seconds))]);
+    let left_out = |seconds: i64| stored(&[("date", &date(seconds))]);
+    for (mut found, chosen) in [
+        (vec![left_out(-1), varies(-30), varies(-20)], vec![at(-20), at(-30)]),
+        (vec![left_out(-5), left_out(-1)], vec![at(-1), at(-5)]),
+        (vec![stored(&[("vary", " , "), ("date", &date(-9))]), left_out(-1)], vec![at(-1), at(-9)]),
+    ] {
+        select(&mut found, |stored| stored);
+        assert_eq!(found.iter().map(Stored::date).collect::<Vec<_>>(), chosen);
+    }
+}

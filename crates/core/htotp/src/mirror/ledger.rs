@@ -64,6 +64,13 @@ pub struct Ledger {
     /// Number of the next record.
     next: u64,
     told: BTreeMap<u64, Told>,
+    /// What is told of, each by the rank by which it stays: the highest number that there was when it was last stored, renewed or
+    /// missed. Those of the lowest give way.
+    by_rank: BTreeSet<(u64, u64)>,
+    /// Ranks that are not an entry's own number.
+    lifted: HashMap<u64, u64>,
+    /// The highest number so far.
+    newest: u64,
     /// What the last records were about, oldest first.
     recent: VecDeque<(u64, u64)>,
     /// Of all records from this one on it is known what they were about.
@@ -85,6 +92,9 @@ impl Ledger {
             log,
             next: 1,
             told: BTreeMap::new(),
+            by_rank: BTreeSet::new(),
+            lifted: HashMap::new(),
+            newest: 0,
             recent: VecDeque::new(),
             floor: 1,
             is_comparing: false,
@@ -95,17 +105,43 @@ impl Ledger {
         }
     }
 
-    /// This entry is held from now on, or was renewed.
+    /// This entry is held from now on, or was renewed; or it is held, and ground does not seem to know.
     pub fn stored(&mut self, number: u64) {
+        self.newest = self.newest.max(number);
+        self.lift(number);
         self.evicted.remove(&number);
         self.owe(number);
     }
 
     /// It is held no longer.
     pub fn evicted(&mut self, number: u64) {
-        self.settle(number);
+        self.pass(number);
         if self.told.contains_key(&number) {
             self.evicted.insert(number);
+        }
+    }
+
+    fn rank(&self, number: u64) -> u64 {
+        self.lifted.get(&number).copied().unwrap_or(number)
+    }
+
+    /// It stays as long as what has come last.
+    fn lift(&mut self, number: u64) {
+        let before = (self.rank(number), number);
+        if before.0 < self.newest {
+            self.lifted.insert(number, self.newest);
+            if self.by_rank.remove(&before) {
+                self.by_rank.insert((self.newest, number));
+            }
+        }
+    }
+
+    /// Ground was told of it, and is not any more.
+    fn forget(&mut self, number: u64) {
+        self.told.remove(&number);
+        self.by_rank.remove(&(self.rank(number), number));
+        if !self.turns.contains_key(&number) {
+            self.lifted.remove(&number);
         }
     }
 
@@ -115,6 +151,8 @@ impl Ledger {
         let gone: Vec<u64> = self.told.keys().filter(|number| !all.contains(number)).copied().collect();
         self.owed.clear();
         self.turns.clear();
+        self.newest = numbers.first().copied().unwrap_or_default().max(self.newest);
+        self.lifted.retain(|number, _| all.contains(number) || self.told.contains_key(number));
         numbers.iter().for_each(|number| self.owe(*number));
         gone.into_iter().for_each(|number| self.evicted(number));
     }
@@ -123,10 +161,16 @@ impl Ledger {
     pub fn resume(&mut self, heard: Position) -> Opening {
         let here = Position { log: self.log, next: self.next };
         if heard.log != self.log || heard.next > self.next {
-            let told = std::mem::take(&mut self.told);
-            let held = told.into_keys().rev().filter(|number| !self.evicted.contains(number));
-            let held: Vec<u64> = held.collect();
-            held.into_iter().for_each(|number| self.owe(number));
+            self.told.clear();
+            // What is worth most first.
+            let told = std::mem::take(&mut self.by_rank).into_iter().rev().map(|(_, number)| number);
+            for number in told {
+                if self.evicted.contains(&number) {
+                    self.lifted.remove(&number);
+                } else {
+                    self.owe(number);
+                }
+            }
             self.evicted.clear();
             self.recent.clear();
             (self.floor, self.is_comparing) = (self.next, false);
@@ -187,6 +231,8 @@ impl Ledger {
     /// Nothing is held any longer, and all that was said is void: [`Opening::Anew`].
     pub fn clear(&mut self) -> Position {
         self.told.clear();
+        self.by_rank.clear();
+        self.lifted.clear();
         self.recent.clear();
         self.owed.clear();
         self.turns.clear();
@@ -211,6 +257,9 @@ impl Ledger {
     /// Nothing is to be told of this entry.
     pub fn pass(&mut self, number: u64) {
         self.settle(number);
+        if !self.told.contains_key(&number) {
+            self.lifted.remove(&number);
+        }
     }
 
     /// Nothing can be told of it yet: others come first.
@@ -232,11 +281,13 @@ impl Ledger {
             if before.is_none() && !self.has_room(*number) {
                 // It may have given way before, and ground has not heard of that.
                 self.evicted.insert(*number);
+                self.lifted.remove(number);
                 continue;
             }
             let validators = before.map_or(0, |before| before.stamp.validators);
             let stamp = Stamp { stored: self.record(*number), validators };
             self.told.insert(*number, Told { stamp, content: Some(*content) });
+            self.by_rank.insert((self.rank(*number), *number));
             telling.stored.push(*number);
             let has_changed = match (before, known) {
                 // Ground takes it that there are none.
@@ -257,17 +308,17 @@ impl Ledger {
         telling
     }
 
-    /// Whether a further entry may be told of; one of a lower number gives way.
+    /// Whether a further entry may be told of; one of a lower rank gives way.
     fn has_room(&mut self, number: u64) -> bool {
         if self.told.len() < MOST {
             return true;
         }
-        let Some((oldest, _)) = self.told.first_key_value().filter(|(oldest, _)| **oldest < number) else {
+        let own = (self.rank(number), number);
+        let Some((_, lowest)) = self.by_rank.first().filter(|lowest| **lowest < own).copied() else {
             return false;
         };
-        let oldest = *oldest;
-        self.told.remove(&oldest);
-        self.evicted.insert(oldest);
+        self.forget(lowest);
+        self.evicted.insert(lowest);
         true
     }
 
@@ -276,7 +327,7 @@ impl Ledger {
         let numbers: Vec<u64> = self.evicted.iter().take(most).copied().collect();
         for number in &numbers {
             self.evicted.remove(number);
-            self.told.remove(number);
+            self.forget(*number);
             self.record(*number);
         }
         numbers

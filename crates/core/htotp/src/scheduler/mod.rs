@@ -3,7 +3,8 @@
 //! link could have taken it, so that a more urgent byte never waits behind a backlog. What sends on and on among pages loses
 //! its place there until it pauses: first among its user's own, then its class.
 //!
-//! Datagrams of flows stand among the streams, each flow like one.
+//! Datagrams of flows stand among the streams, each flow like one. Where many speak on a slow link, speech waits a moment for other
+//! speech, to share a packet with it.
 //!
 //! Calling order: `open` → `enqueue`/`finish` → `poll_grant` (marks the stream busy) → `written` (the carrier
 //! took it all) → … → `close`; `push` → `poll_datagram`. Who is next decides which of the two gives something. `next_wakeup` says
@@ -11,6 +12,7 @@
 
 mod ceilings;
 mod flows;
+mod gathering;
 mod pace;
 mod sending;
 mod spree;
@@ -29,6 +31,7 @@ use crate::frame::{Class, Priority};
 use ceilings::Ceilings;
 use flows::Flows;
 pub use flows::MOST_WAITING;
+use gathering::Gathering;
 use pace::Allowance;
 pub use pace::{CALM, PAYLOAD_SHARE, Pace};
 use sending::Held;
@@ -115,6 +118,7 @@ pub struct Scheduler {
     floor: Option<(Class, u8)>,
     flows: Flows,
     held: Held,
+    gathering: Gathering,
     ceilings: Ceilings,
     /// The last time that it was told.
     now: Duration,
@@ -132,6 +136,7 @@ impl Scheduler {
             floor: None,
             flows: Flows::default(),
             held: Held::default(),
+            gathering: Gathering::default(),
             ceilings: Ceilings::default(),
             now,
         }
@@ -306,8 +311,9 @@ impl Scheduler {
         Some(self.grant(now, id))
     }
 
-    /// Those whose class may send again stand among the others.
+    /// Those whose class may send again stand among the others, and those who have waited for others.
     fn take_back(&mut self, now: Duration) {
+        self.gathering.end(now).into_iter().for_each(|number| self.ready_flow(number));
         let (streams, flows) = (&self.streams, &self.flows);
         let back = self.ceilings.take_back(now, |who| class_of(streams, flows, who));
         back.into_iter().for_each(|who| match who {
@@ -404,6 +410,7 @@ impl Scheduler {
     /// When the pace allows the next grant; `None` when nothing waits for it.
     pub fn next_wakeup(&self, now: Duration) -> Option<Duration> {
         let aside = self.ceilings.next_wakeup(now, |who| class_of(&self.streams, &self.flows, who));
+        let aside = [aside, self.gathering.next_wakeup()].into_iter().flatten().min();
         if !self.is_any_admitted() {
             // A full carrier says when it has room again; asking it over and over would spin.
             return aside;

@@ -45,7 +45,12 @@ impl Pace {
     /// waits for that, so on a slow link it is little.
     pub(super) fn piece(&self) -> usize {
         let ahead = |rate: BitRate| rate.bytes_in(self.ahead).0 as usize;
-        self.known().map_or(LARGEST_GRANT, |rate| ahead(rate).clamp(SMALLEST_GRANT, LARGEST_GRANT))
+        self.known().map_or(LARGEST_GRANT, |rate| ahead(rate).clamp(self.smallest(), LARGEST_GRANT))
+    }
+
+    /// Bytes of the smallest grant.
+    fn smallest(&self) -> usize {
+        if self.ahead > CALM { SMALLEST_GRANT } else { CALM_GRANT }
     }
 
     /// Bytes for which a stream that is not incremental keeps its turn.
@@ -57,7 +62,7 @@ impl Pace {
 
     /// Bytes that may be ahead of the link.
     fn allowance(&self) -> f64 {
-        let ahead = |rate: BitRate| rate.bytes_in(self.ahead).0.max(SMALLEST_GRANT as u64) as f64;
+        let ahead = |rate: BitRate| rate.bytes_in(self.ahead).0.max(self.smallest() as u64) as f64;
         self.rate.map_or(f64::MAX, ahead)
     }
 }
@@ -65,6 +70,9 @@ impl Pace {
 /// While someone speaks or waits for each small answer in datagrams, so little goes ahead, until this long after the last of them:
 /// what goes ahead stands in the link's queue before them.
 pub const CALM: Duration = Duration::from_millis(10);
+/// Then grants are less than a packet where that takes the link longer, so that packets are short, whatever headers take: on
+/// 512 kbit/s speech would wait 23 ms for a full one.
+const CALM_GRANT: usize = 500;
 const CALM_FOR: Duration = Duration::from_secs(2);
 
 /// What the pace allows to be written at a time.
@@ -155,7 +163,7 @@ impl Allowance {
     /// When it is worth asking again.
     pub(super) fn next_wakeup(&self, now: Duration) -> Option<Duration> {
         let rate = self.pace.rate?;
-        let wanted = (self.pace.allowance() / 4.0).min(SMALLEST_GRANT as f64) - self.tokens;
+        let wanted = (self.pace.allowance() / 4.0).min(self.pace.smallest() as f64) - self.tokens;
         // A rate of nothing never allows anything.
         let wait = Duration::try_from_secs_f64((wanted / payload(rate)).max(0.0)).ok()?;
         now.checked_add(wait)

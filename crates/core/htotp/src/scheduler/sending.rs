@@ -5,12 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::flows::Flow;
+use super::gathering::AROUND;
 use super::turns::{Key, Who};
 use super::{Place, Scheduler};
 use crate::frame::Class;
 
-/// What stands around a datagram that goes alone: the headers of IPv4 and UDP, QUIC's with its tag, and the frame's.
-const AROUND: usize = 28 + 30 + 3;
 /// The share of a rate that the pace counts (`pace`): what a datagram costs is counted by the same measure.
 const PAYLOAD_PERCENT: usize = 95;
 
@@ -59,7 +58,9 @@ impl Scheduler {
         self.turn += 1;
         let stood = self.flows.flow(flow).is_some_and(Flow::is_ready);
         self.flows.push(now, flow, place, self.turn, datagram);
-        if !stood {
+        let is_speech = self.flows.flow(flow).is_some_and(|it| it.stands().class == Class::Expedited);
+        let stays = stood || (is_speech && self.gathering.waits(now, flow, self.allowance.pace.known()));
+        if !stays {
             self.ready_flow(flow);
         }
         while let Some(crowded) = self.crowded() {
@@ -133,7 +134,12 @@ impl Scheduler {
     fn send_from(&mut self, now: Duration, number: u64) -> Option<Bytes> {
         let (place, pace) = (self.flows.flow(number)?.stands(), self.allowance.pace);
         let datagram = self.flows.pop(now, number);
-        let size = datagram.as_ref().map_or(0, |it| (it.len() + AROUND) * PAYLOAD_PERCENT / 100);
+        let mut around = |length| match place.class {
+            Class::Expedited => self.gathering.around(now, length),
+            _ => AROUND,
+        };
+        let length = datagram.as_ref().map(Bytes::len);
+        let size = length.map_or(0, |length| (length + around(length)) * PAYLOAD_PERCENT / 100);
         if size > 0 {
             self.turns.charge(place.class, place.user, size);
         }
@@ -186,6 +192,7 @@ impl Scheduler {
 
     pub(super) fn unready_flow(&mut self, number: u64) -> Option<i64> {
         self.ceilings.forget(Who::Flow(number));
+        self.gathering.forget(number);
         let flow = self.flows.flow(number)?;
         let place = flow.stands();
         self.turns.remove(place.class, place.user, flow.key(number))
@@ -201,6 +208,8 @@ fn admits(floor: Option<(Class, u8)>, held: &Held, class: Class, key: &Key) -> b
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::datagram::{Form, decode, encode};
     use crate::frame::Priority;
@@ -312,6 +321,61 @@ mod tests {
         assert!(sent[3] <= 2_400, "what was saved up: {sent:?}");
         s.set_ceilings(now, &[]);
         assert!(next(&mut s, now).is_some());
+    }
+
+    /// So many calls, their packets 20 ms apart and spread evenly, on a link of this rate: what the account has of each packet, and
+    /// how long the longest waited.
+    fn calls(count: u64, rate: BitRate) -> (f64, Duration) {
+        let pace = Pace { rate: Some(rate), ..Pace::default() };
+        let mut s = Scheduler::new(ms(0), pace);
+        let (mut longest, mut waiting, mut sent, mut now) = (ms(0), HashMap::new(), 0, ms(0));
+        let gap = ms(20) / count as u32;
+        for spoken in 0..count * 100 {
+            let at = gap * spoken as u32;
+            // It is asked when it says, and when there is something.
+            while let Some(next) = s.next_wakeup(now).filter(|next| *next < at) {
+                now = next.max(now);
+                for flow in all(&mut s, now) {
+                    longest = longest.max(now - waiting.remove(&flow).unwrap());
+                    sent += 1;
+                }
+            }
+            now = at;
+            push(&mut s, now, spoken % count, Class::Expedited, 1, 23);
+            waiting.insert(spoken % count, now);
+            for flow in all(&mut s, now) {
+                longest = longest.max(now - waiting.remove(&flow).unwrap());
+                sent += 1;
+            }
+        }
+        (s.handed_out().0 as f64 / sent as f64, longest)
+    }
+
+    #[test]
+    fn speech_of_many_waits_a_moment_to_share_a_packet_where_the_link_is_slow() {
+        let (alone, no_wait) = calls(1, BitRate::kbit(512));
+        assert!((80.0..85.0).contains(&alone) && no_wait == ms(0), "{alone} {no_wait:?}");
+        // It would seldom meet another.
+        assert_eq!(calls(3, BitRate::kbit(512)), (alone, ms(0)));
+        assert_eq!(calls(10, BitRate::kbit(40_000)), (alone, ms(0)), "there is room");
+        let (shared, longest) = calls(10, BitRate::kbit(512));
+        assert!(shared < 0.6 * alone && longest <= ms(4) && longest > ms(1), "{shared} {longest:?}");
+    }
+
+    #[test]
+    fn who_waits_for_others_is_dropped_moved_and_late_as_others_are() {
+        let mut s = Scheduler::new(ms(0), Pace { rate: Some(BitRate::kbit(512)), ..Pace::default() });
+        for flow in 0..5 {
+            push(&mut s, ms(0), flow, Class::Expedited, 1, 23);
+        }
+        // The first three speak before there are many.
+        assert_eq!((all(&mut s, ms(0)), s.next_wakeup(ms(0))), (vec![0, 1, 2], Some(ms(4))));
+        push(&mut s, ms(1), 4, Class::Interactive, 1, 23);
+        assert_eq!(all(&mut s, ms(1)), [4, 4], "it is no speech any more");
+        assert!(all(&mut s, ms(3)).is_empty());
+        assert_eq!(all(&mut s, ms(4)), [3]);
+        push(&mut s, ms(5), 3, Class::Expedited, 1, 23);
+        assert!(all(&mut s, ms(200)).is_empty() && s.dropped_datagrams() == 1 && !s.has_datagrams());
     }
 
     #[test]

@@ -147,6 +147,23 @@ fn pieces_and_turns_follow_what_the_link_takes_where_no_rate_is_kept_to() {
 }
 
 #[test]
+fn while_someone_speaks_pieces_on_a_slow_link_are_less_than_packets() {
+    let piece = |rate, speaks: bool| {
+        let mut s = Scheduler::new(START, Pace { rate: Some(rate), ..Pace::default() });
+        if speaks {
+            s.push(START, 9, place(Class::Expedited, 2, 0, false), Bytes::from_static(b"speech"));
+            assert!(s.poll_datagram(START).is_some());
+        }
+        fill(&mut s, 1, place(Class::Web, 1, 3, false), 1_000_000);
+        s.poll_grant(START).unwrap().segments.iter().map(Bytes::len).sum::<usize>()
+    };
+    let pieces = |rate| (piece(rate, false), piece(rate, true));
+    assert_eq!(pieces(BitRate::kbit(64)), (SMALLEST_GRANT, 500));
+    assert_eq!(pieces(BitRate::kbit(512)), (3_200, 640));
+    assert_eq!(pieces(BitRate::mbit(8)), (LARGEST_GRANT, 10_000));
+}
+
+#[test]
 fn a_stream_is_not_granted_twice_before_the_carrier_took_it() {
     let mut s = Scheduler::new(START, Pace::default());
     fill(&mut s, 1, place(Class::Web, 1, 3, false), 100_000);

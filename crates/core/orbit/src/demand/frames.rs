@@ -1,7 +1,7 @@
 //! Superframe by superframe: slots are given out, packets sent in them, fragment by fragment, and requests made. Two kinds of
 //! events: a superframe begins, one of our slots begins.
 
-use farhop_units::Bytes;
+use farhop_units::{BitRate, Bytes};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub(crate) struct Frames<P> {
     out: VecDeque<Outcome<P>>,
     peak: Bytes,
     given: Bytes,
+    /// Slots given to each of ours in the superframes of the last control round.
+    lately: Vec<VecDeque<(u64, u32)>>,
     rng: Rng,
 }
 
@@ -60,6 +62,7 @@ impl<P> Frames<P> {
             out: VecDeque::new(),
             peak: Bytes(0),
             given: Bytes(0),
+            lately: vec![VecDeque::new(); ours],
             rng,
         }
     }
@@ -130,6 +133,19 @@ impl<P> Frames<P> {
         std::mem::take(&mut self.given)
     }
 
+    /// What one of our terminals was given over the last control round, as packets see it; never less than its constant rate.
+    pub(crate) fn granted(&self, terminal: u16) -> BitRate {
+        let (round, link) = (self.link.round().max(1), &self.link);
+        let since = self.frame.saturating_sub(round);
+        let lately = self.lately[self.index(terminal)].iter().filter(|(frame, _)| *frame >= since);
+        let bits = lately.map(|(_, slots)| u128::from(*slots)).sum::<u128>() * u128::from(link.payload()) * 8;
+        let nanos = link.superframe.as_nanos().max(1) * u128::from(round);
+        let mean = u64::try_from(bits * 1_000_000_000 / nanos).unwrap_or(u64::MAX);
+        let constant =
+            u128::from(link.entitlement.cra.0) * u128::from(link.payload()) / u128::from(link.slot.0.max(1));
+        BitRate(mean.max(u64::try_from(constant).unwrap_or(u64::MAX)))
+    }
+
     /// Lets everything go, those that wait longest first.
     pub(crate) fn release(self) -> impl Iterator<Item = Parcel<P>> {
         let waiting = self.queues.into_iter().flatten().flatten().map(|waiting| waiting.parcel);
@@ -191,6 +207,11 @@ impl<P> Frames<P> {
             let index = (turn + step) % given.len();
             let Some(given) = given.get(index) else { continue };
             if index < ours {
+                let lately = &mut self.lately[index];
+                lately.push_back((frame, given.slots));
+                if lately.len() as u64 > link.round() {
+                    lately.pop_front();
+                }
                 self.given += Bytes(u64::from(given.slots) * link.slot.0);
                 let place =
                     |slot: u32| now + link.superframe.mul_f64(f64::from(first + slot) / f64::from(all));

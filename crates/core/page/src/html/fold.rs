@@ -69,8 +69,8 @@ impl Fold {
     pub(crate) fn text(&mut self, bytes: usize) {
         self.line = self.line.max(LINE);
         self.x += bytes as f64 * CHARACTER;
-        let lines = (self.x / self.column).floor();
-        if lines > 0.0 {
+        if self.x >= self.column {
+            let lines = (self.x / self.column).floor();
             self.y += lines * LINE;
             self.x -= lines * self.column;
             self.line = LINE;

@@ -1,6 +1,7 @@
 //! One tag, read byte by byte so that it can be cut anywhere: its name and where its attributes lie.
 //! All places are relative to the tag's `<`.
 
+use super::find;
 use std::ops::Range;
 
 /// Attributes read of one tag; more are dropped.
@@ -135,7 +136,7 @@ impl Tag {
                         self.state = State::Unquoted;
                     }
                 },
-                State::Quoted(quote) => match memchr::memchr(quote, &bytes[self.at..]) {
+                State::Quoted(quote) => match find(quote, &bytes[self.at..]) {
                     Some(length) => {
                         let end = self.at + length;
                         self.at = end + 1;

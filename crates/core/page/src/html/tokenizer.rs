@@ -1,6 +1,7 @@
 //! Cuts HTML into tags and text, in pieces of any size (HTML, §13.2.5 "Tokenization"). What an element means for the
 //! text that follows (raw text, foreign content) its caller says between two tokens.
 
+use super::find;
 use super::tag::{Pair, Tag};
 use crate::markup::attributes::Attributes;
 use std::borrow::Cow;
@@ -75,7 +76,8 @@ impl<'a> StartTag<'a> {
 impl Attributes for StartTag<'_> {
     fn value(&self, name: &str) -> Option<&str> {
         let bytes = self.text.as_bytes();
-        let named = |pair: &&Pair| bytes[pair.name.clone()] == *name.as_bytes();
+        let named =
+            |pair: &&Pair| pair.name.len() == name.len() && bytes[pair.name.clone()] == *name.as_bytes();
         self.pairs.iter().find(named).map(|pair| self.value_of(pair))
     }
 }
@@ -188,7 +190,9 @@ impl Tokenizer {
         self.state = State::Data;
         let tag = &mut self.tag;
         self.decoded.clear();
-        if let Some(text) = self.buffer.get_mut(start..start + length) {
+        if (tag.capitals || !tag.pairs.is_empty())
+            && let Some(text) = self.buffer.get_mut(start..start + length)
+        {
             // All places lie between ASCII characters.
             if tag.capitals {
                 text[tag.name.clone()].make_ascii_lowercase();
@@ -222,14 +226,18 @@ impl Tokenizer {
 
     fn data(&mut self) -> Step {
         let bytes = self.buffer.as_bytes();
-        let Some(found) = memchr::memchr(b'<', &bytes[self.at..]) else {
+        // One tag right behind the other, or behind the text that was given last: nothing to search.
+        let open = match bytes.get(self.at) {
+            Some(b'<') => Some(self.at),
+            _ => find(b'<', &bytes[self.at..]).map(|found| self.at + found),
+        };
+        let Some(open) = open else {
             self.at = bytes.len();
             return match self.end_of_text() {
                 end if end > self.start => Step::Text(end),
                 _ => Step::Wait,
             };
         };
-        let open = self.at + found;
         let rest = &bytes[open..];
         let next = match rest {
             [_, b'a'..=b'z' | b'A'..=b'Z', ..] => {

@@ -4,9 +4,12 @@ use super::attributes::{Attributes, NoAttributes};
 use super::icons::{self, IconLink};
 use super::{Markup, Mention, Opens, SheetLink, check_module, hint, media_holds};
 use crate::context::Context;
-use crate::hint::{Destination, Mode, Source, Timing};
+use crate::data_url::DataUrl;
+use crate::decode::Charset;
+use crate::hint::{Destination, Hint, Mode, Source, Timing};
 use crate::screens::choose;
 use crate::types;
+use url::Url;
 
 /// Icon links considered; a page that names more keeps the first.
 const MAX_ICONS: usize = 32;
@@ -28,6 +31,9 @@ impl Markup {
         // HTML has an alternative without a title ignored; Chromium fetches it all the same (recorded).
         let alternate = named("alternate");
         if named("stylesheet") && !attributes.has("disabled") {
+            if let Some((text, charset)) = written(mention, alternate, context) {
+                return Opens::Written(text, charset);
+            }
             sheet = stylesheet(mention, alternate, source(Source::Stylesheet), context);
         }
         if named("preload") {
@@ -118,6 +124,27 @@ fn stylesheet<A: Attributes + ?Sized>(
     let (url, blocking) = (hint.url.clone(), hint.applies);
     context.add(hint);
     Some(SheetLink { url, applies: blocking || is_switched_on(mention.attributes), blocking })
+}
+
+/// A stylesheet in a `data:` URL that holds for the screen: its text and what encoding that is in.
+fn written<A: Attributes + ?Sized>(
+    mention: &Mention<'_, A>,
+    alternate: bool,
+    context: &Context,
+) -> Option<(String, Charset)> {
+    let attributes = mention.attributes;
+    let data = DataUrl::parse(attributes.value("href")?).filter(|data| data.kind == "text/css")?;
+    let nonce = attributes.value("nonce").map(Into::into);
+    let hint =
+        Hint { nonce, ..Hint::new(data_base()?, Destination::Style, Mode::NoCors, Source::Stylesheet) };
+    let applies = !alternate && media_holds(attributes, context);
+    let allowed = context.policies.allow(&hint, &hint.url, false, &context.document);
+    (applies && allowed).then(|| data.style(context.charset))
+}
+
+/// What a `data:` URL is as a base: nothing relative can be resolved against any.
+pub(crate) fn data_base() -> Option<Url> {
+    Url::parse("data:,").ok()
 }
 
 fn preload<A: Attributes + ?Sized>(

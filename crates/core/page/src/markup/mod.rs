@@ -7,13 +7,14 @@
 pub(crate) mod attributes;
 mod icons;
 mod images;
+mod late;
 pub(crate) mod link_field;
 mod links;
 mod plugins;
 pub(crate) mod srcset;
 
 use crate::context::Context;
-use crate::decode::charset_of;
+use crate::decode::{Charset, charset_of};
 use crate::hint::{Destination, Hint, Mode, Policy, PolicyKind, ReferrerPolicy, Source, Timing};
 use crate::html::Placed;
 use crate::media;
@@ -23,6 +24,8 @@ use crate::types;
 use attributes::Attributes;
 use icons::IconLink;
 pub(crate) use images::{svg, svg_references};
+pub(crate) use late::is_late;
+pub(crate) use links::data_base;
 use url::Url;
 
 /// Content security policies kept of one document.
@@ -33,6 +36,8 @@ const MAX_POLICIES: usize = 32;
 pub(crate) struct Markup {
     /// The sources of the open `<picture>` in formats that are shown.
     picture: Vec<Offer>,
+    /// Those that a script looks at.
+    late: Vec<Offer>,
     pub(crate) screens: Screens,
     icons: Vec<IconLink<Option<Hint>>>,
     icon_is_given: bool,
@@ -61,6 +66,8 @@ pub(crate) enum Opens {
     Style {
         applies: bool,
     },
+    /// A stylesheet of the page that holds for the screen, in a `data:` URL, and the encoding of its text.
+    Written(String, Charset),
     /// A script in the element's text.
     Script(ScriptKind),
     /// The document's encoding, by `<meta>`.
@@ -97,31 +104,43 @@ impl Markup {
         place: &Placed,
         context: &mut Context,
     ) -> Opens {
-        match name {
-            "base" => {
+        match name.as_bytes() {
+            b"base" => {
                 if let Some(href) = mention.attributes.value("href") {
                     context.set_base(href);
                 }
             }
-            "meta" => return self.meta(mention.attributes, place, context),
-            "script" => return script(mention, context),
-            "style" => return style(mention.attributes, context),
-            "link" => return self.link(mention, None, place.in_head, context),
-            "picture" => self.picture.clear(),
-            "source" if place.in_picture => self.picture_source(mention.attributes, context),
-            "img" | "image" => return self.image(mention, place.in_picture, context),
-            "input" => images::input(mention, context),
-            "video" => images::poster(mention, context),
+            b"meta" => return self.meta(mention.attributes, place, context),
+            b"script" => return script(mention, place.in_head, context),
+            b"style" => return style(mention.attributes, context),
+            b"link" => return self.link(mention, None, place.in_head, context),
+            b"picture" => {
+                self.picture.clear();
+                self.late.clear();
+            }
+            b"source" if place.in_picture => {
+                self.picture_source(mention.attributes, context);
+                self.late_source(mention.attributes, context);
+            }
+            b"img" | b"image" => {
+                let late = self.late_image(mention, place.in_picture, context);
+                return match (self.image(mention, place.in_picture, context), late) {
+                    (Opens::Nothing, Some(late)) => Opens::Lazy(Box::new(late)),
+                    (opens, _) => opens,
+                };
+            }
+            b"input" => images::input(mention, context),
+            b"video" => images::poster(mention, context),
             // HTML, §15.3.3 and §15.3.10: presentational hints.
-            "body" | "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" => {
+            b"body" | b"table" | b"thead" | b"tbody" | b"tfoot" | b"tr" | b"td" | b"th" => {
                 let background = mention.attributes.value("background").filter(|text| !text.is_empty());
                 images::plain(mention, background, Source::Background, context);
             }
-            "object" => plugins::object(mention, context),
-            "embed" => plugins::embed(mention, context),
-            "iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes, context),
-            "iframe" => return frame(mention, Source::Frame, context),
-            "frame" => return frame(mention, Source::FramesetFrame, context),
+            b"object" => plugins::object(mention, context),
+            b"embed" => plugins::embed(mention, context),
+            b"iframe" if mention.attributes.has("srcdoc") => return framed(mention.attributes, context),
+            b"iframe" => return frame(mention, Source::Frame, context),
+            b"frame" => return frame(mention, Source::FramesetFrame, context),
             _ => {}
         }
         Opens::Nothing
@@ -203,6 +222,7 @@ fn hint<A: Attributes + ?Sized>(
     hint.referrer_policy = own.or(context.policy);
     hint.nonce = attributes.value("nonce").filter(|nonce| !nonce.is_empty()).map(Into::into);
     hint.integrity = attributes.value("integrity").filter(|value| !value.trim().is_empty()).map(Into::into);
+    hint.charset = attributes.value("charset").map(Into::into);
     hint.offset = mention.offset;
     Some(hint)
 }
@@ -211,7 +231,7 @@ fn media_holds<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> boo
     attributes.value("media").is_none_or(|query| media::matches(query, &context.options.viewport))
 }
 
-fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Context) -> Opens {
+fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, in_head: bool, context: &mut Context) -> Opens {
     let attributes = mention.attributes;
     let word = match attributes.keyword("type") {
         Some(word) => word,
@@ -240,7 +260,10 @@ fn script<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &mut Contex
         hint.mode = attributes.mode(Mode::Cors);
         check_module(attributes, &mut hint, context);
     }
+    // HTML, "implicitly or explicitly render-blocking".
+    let holds_up = in_head && blocks_rendering(attributes);
     hint.timing = match (attributes.has("async"), module || attributes.has("defer")) {
+        _ if holds_up => Timing::Blocking,
         (true, _) => Timing::Async,
         (false, true) => Timing::Deferred,
         (false, false) => Timing::Blocking,
@@ -254,6 +277,12 @@ fn check_module<A: Attributes + ?Sized>(attributes: &A, hint: &mut Hint, context
     if !attributes.has("integrity") {
         hint.integrity = context.import_map.integrity(&hint.url).map(Into::into);
     }
+}
+
+/// HTML, "blocking attributes".
+fn blocks_rendering<A: Attributes + ?Sized>(attributes: &A) -> bool {
+    let words = attributes.value("blocking").unwrap_or_default();
+    words.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("render"))
 }
 
 fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {

@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 pub(crate) enum Inline {
     /// Of `<script>`: classic, module or import map.
     Script,
+    /// Of an event's attribute.
+    ScriptAttribute,
     /// Of `<style>`.
     Style,
     StyleAttribute,
@@ -29,6 +31,7 @@ impl Inline {
     fn directives(self) -> &'static [&'static str] {
         match self {
             Inline::Script => &["script-src-elem", "script-src", "default-src"],
+            Inline::ScriptAttribute => &["script-src-attr", "script-src", "default-src"],
             Inline::Style => &["style-src-elem", "style-src", "default-src"],
             Inline::StyleAttribute => &["style-src-attr", "style-src", "default-src"],
         }
@@ -61,12 +64,13 @@ impl ContentPolicies {
 }
 
 fn judge(kind: Inline, nonce: Option<&str>, sources: &[Source]) -> Judged {
-    let is_element = kind != Inline::StyleAttribute;
+    let is_element = matches!(kind, Inline::Script | Inline::Style);
+    let is_script = matches!(kind, Inline::Script | Inline::ScriptAttribute);
     let names_some = sources.iter().any(|source| matches!(source, Source::Nonce(_) | Source::Hash(..)));
     // CSP §6.7.3.2: whoever lists some does not mean all.
     let trusts_all = sources.contains(&Source::UnsafeInline)
         && !names_some
-        && !(kind == Inline::Script && sources.contains(&Source::StrictDynamic));
+        && !(is_script && sources.contains(&Source::StrictDynamic));
     let hashes_count = is_element || sources.contains(&Source::UnsafeHashes);
     let has_hashes = || sources.iter().any(|source| matches!(source, Source::Hash(..)));
     match () {

@@ -14,10 +14,9 @@ pub(super) fn is_path(text: &str) -> bool {
     if text.len() > MAX_LENGTH || kind(suffix).is_none() {
         return false;
     }
-    let named = stem
-        .as_bytes()
-        .last()
-        .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b')'));
+    let named = stem.as_bytes().last().is_some_and(|byte| {
+        byte.is_ascii_alphanumeric() || !byte.is_ascii() || matches!(byte, b'_' | b'-' | b')')
+    });
     let plain = text.bytes().all(|byte| {
         byte > b' '
             && byte != 0x7F
@@ -26,7 +25,11 @@ pub(super) fn is_path(text: &str) -> bool {
                 b'?' | b'<' | b'>' | b'{' | b'}' | b'*' | b'|' | b'"' | b'`' | b'^' | b'$' | b'\\'
             )
     });
-    named && plain && (stem.contains('/') || !matches!(suffix, "js" | "mjs" | "json"))
+    // What could not be decoded is in another encoding than was thought.
+    named
+        && plain
+        && !text.contains('\u{fffd}')
+        && (stem.contains('/') || !matches!(suffix, "js" | "mjs" | "json"))
 }
 
 fn without_fragment(text: &str) -> &str {
@@ -91,6 +94,7 @@ mod tests {
             "/cart/remove.js?item=3#x",
             "/^a.js$/",
             "a.js|b.js",
+            "img/\u{fffd}.png",
         ] {
             assert!(!is_path(text), "{text}");
         }

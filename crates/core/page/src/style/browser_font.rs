@@ -20,12 +20,12 @@ impl BrowserFont {
 
     /// Of the element `name`.
     pub(super) fn of(name: &str) -> Self {
-        match name {
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "th" => BrowserFont::Heading,
-            "b" | "strong" => BrowserFont::Strong,
-            "i" | "em" | "cite" | "var" | "dfn" | "address" => BrowserFont::Emphasis,
-            "code" | "pre" | "kbd" | "samp" | "tt" => BrowserFont::Code,
-            "input" | "button" | "select" | "textarea" => BrowserFont::Control,
+        match name.as_bytes() {
+            b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"th" => BrowserFont::Heading,
+            b"b" | b"strong" => BrowserFont::Strong,
+            b"i" | b"em" | b"cite" | b"var" | b"dfn" | b"address" => BrowserFont::Emphasis,
+            b"code" | b"pre" | b"kbd" | b"samp" | b"tt" => BrowserFont::Code,
+            b"input" | b"button" | b"select" | b"textarea" => BrowserFont::Control,
             _ => BrowserFont::Inherited,
         }
     }

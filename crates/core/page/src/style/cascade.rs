@@ -12,10 +12,10 @@ use super::selector::{Reach, Selector, Target};
 use super::sheet::{Declared, Selecting, Sheet};
 use super::value::{Property, Value};
 use super::variables::references;
+use crate::decode::Charset;
 use crate::hint::{Initiator, Source};
 use crate::options::Options;
 use crate::tree::{Element, NodeId, Scope};
-use encoding_rs::Encoding;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub(super) struct Origin {
     /// Against which its URLs are resolved.
     pub(super) base: Url,
     /// In which their queries are written.
-    pub(super) encoding: &'static Encoding,
+    pub(super) charset: Charset,
     pub(super) initiator: Initiator,
     pub(super) source: Source,
 }
@@ -207,14 +207,14 @@ impl Cascade {
         &mut self,
         node: NodeId,
         (text, outline): (&str, &Outline),
-        (base, encoding): (&Url, &'static Encoding),
+        (base, charset): (&Url, Charset),
         options: &Options,
     ) {
-        let alike = |origin: &Origin| origin.base == *base && origin.encoding == encoding;
+        let alike = |origin: &Origin| origin.base == *base && origin.charset == charset;
         let known = self.attached.source().filter(|source| alike(self.blocks.origin_of(*source)));
         let source = known.unwrap_or_else(|| {
             let (initiator, source) = (Initiator::Document, Source::StyleAttribute);
-            let origin = Origin { base: base.clone(), encoding, initiator, source };
+            let origin = Origin { base: base.clone(), charset, initiator, source };
             let source = self.blocks.add_source(Arc::new(origin), String::new());
             self.attached.begin(source);
             source
@@ -413,9 +413,6 @@ impl Cascade {
         target: Target,
         property: Property,
     ) -> Option<(&'a Value, &'a Arc<Origin>)> {
-        if winners.properties & 1 << property as u32 == 0 {
-            return None;
-        }
         let winner = winners.declared.iter().find(|own| (own.target, own.property) == (target, property))?;
         let declaration: &Declaration = &self.read(winner.block).declarations[winner.at as usize];
         Some((&declaration.value, self.blocks.origin(winner.block)))
@@ -439,6 +436,11 @@ impl Winners {
     /// Of which properties of one target anything is declared.
     pub(super) fn properties(&self, target: Target) -> impl Iterator<Item = Property> {
         self.declared.iter().filter(move |winner| winner.target == target).map(|winner| winner.property)
+    }
+
+    /// Whether anything is said about a property, of whatever target.
+    pub(super) fn speaks_about(&self, property: Property) -> bool {
+        self.properties & 1 << property as u32 != 0
     }
 
     /// Targets of which anything is said.

@@ -149,7 +149,7 @@ fn one_source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<FontFile>> 
                 taken = supports_format(text);
                 format = Some(text.to_ascii_lowercase().into());
             }
-            "tech" => taken &= !text.contains("graphite") && !text.contains("aat"),
+            "tech" => taken &= supports_techs(text),
             _ => taken = false,
         }
     }
@@ -161,6 +161,22 @@ pub(super) fn supports_format(format: &str) -> bool {
     let format = format.trim_matches(['"', '\'']).to_ascii_lowercase();
     let base = format.strip_suffix("-variations").unwrap_or(&format);
     matches!(base, "woff2" | "woff" | "truetype" | "opentype" | "collection")
+}
+
+/// Whether Chromium reads fonts that need these `tech()`s (recorded). What only others do, as glyphs in SVG, has another
+/// source beside it.
+pub(super) fn supports_techs(techs: &str) -> bool {
+    const KNOWN: [&str; 8] = [
+        "features-opentype",
+        "features-aat",
+        "color-colrv0",
+        "color-colrv1",
+        "color-sbix",
+        "color-cbdt",
+        "variations",
+        "palettes",
+    ];
+    techs.split(',').all(|tech| KNOWN.contains(&tech.trim().to_ascii_lowercase().as_str()))
 }
 
 /// The faces of one family that a text in `weight` takes, in the order asked for; what they have is taken out of
@@ -230,6 +246,9 @@ mod tests {
             ("url(a.svg#a) format('svg')", None),
             ("url(a.woff2) format('woff2') tech(variations)", Some("a.woff2")),
             ("url(a.woff2) format('woff2-variations')", Some("a.woff2")),
+            ("url(a.woff2) tech(color-SVG),url(b.woff2) tech(palettes, color-COLRv1)", Some("b.woff2")),
+            ("url(a.woff2) format(woff2) tech(incremental),url(b.woff2)", Some("b.woff2")),
+            ("url(a.woff2) tech(features-graphite),url(b.woff2) tech(unknown)", None),
             ("url('a.ttf') format(\"truetype\")", Some("a.ttf")),
             ("nonsense,url(a.woff)", Some("a.woff")),
         ];

@@ -40,17 +40,17 @@ mod variables;
 mod tests;
 
 use crate::address::resolve_in;
+use crate::decode::Charset;
 use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
 use crate::tree::{NodeId, Scope, Tree};
 use block::Outline;
-use cascade::{Cascade, Origin};
+use cascade::{Cascade, Origin, Winners};
 use cut::{Cutter, Item, items};
-use encoding_rs::Encoding;
 use sheet::{Import, Reader};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use styling::{Need, Styling};
+use styling::{Need, Needs, Styling};
 use url::Url;
 use value::{Fetched, Value};
 
@@ -89,7 +89,7 @@ pub(crate) enum Owner {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around {
     /// Of the document or sheet that names it.
-    pub(crate) encoding: &'static Encoding,
+    pub(crate) charset: Charset,
     /// Whose elements it styles.
     pub(crate) scope: Scope,
 }
@@ -141,8 +141,8 @@ pub(crate) struct Styles {
     styling: Styling,
     /// Rules came that elements were not styled by yet.
     changed: bool,
-    /// What was given before, as written.
-    given: HashSet<(Box<str>, Mode, usize)>,
+    winners: Winners,
+    needs: Needs,
     found: Vec<Found>,
 }
 
@@ -159,7 +159,8 @@ impl Styles {
             cascade: Cascade::default(),
             styling: Styling::new(options.matching.clone()),
             changed: false,
-            given: HashSet::new(),
+            winners: Winners::default(),
+            needs: Needs::default(),
             found: Vec::new(),
         }
     }
@@ -177,7 +178,7 @@ impl Styles {
         &mut self,
         key: Vec<u32>,
         owner: Owner,
-        Around { encoding, scope }: Around,
+        Around { charset, scope }: Around,
         blocking: bool,
         layer: Option<Arc<str>>,
     ) -> SheetId {
@@ -194,7 +195,7 @@ impl Styles {
         self.awaited += usize::from(blocking && readable);
         self.sheets.push(Open {
             key,
-            origin: Arc::new(Origin { base, encoding, initiator, source: Source::Rule }),
+            origin: Arc::new(Origin { base, charset, initiator, source: Source::Rule }),
             scope,
             blocking,
             imports: 0,
@@ -224,16 +225,16 @@ impl Styles {
     }
 
     /// The text of sheet `id` is in this encoding, as far as it is known. Before each [`feed`](Styles::feed).
-    pub(crate) fn encoded(&mut self, id: SheetId, encoding: &'static Encoding) {
+    pub(crate) fn encoded(&mut self, id: SheetId, charset: Charset) {
         let sheet = &mut self.sheets[id.0 as usize];
-        if sheet.origin.encoding != encoding {
-            sheet.origin = Arc::new(Origin { encoding, ..Origin::clone(&sheet.origin) });
+        if sheet.origin.charset != charset {
+            sheet.origin = Arc::new(Origin { charset, ..Origin::clone(&sheet.origin) });
         }
     }
 
     /// The encoding of sheet `id`; before its text came, that of the sheet or document around it.
-    pub(crate) fn encoding(&self, id: SheetId) -> &'static Encoding {
-        self.sheets[id.0 as usize].origin.encoding
+    pub(crate) fn charset(&self, id: SheetId) -> Charset {
+        self.sheets[id.0 as usize].origin.charset
     }
 
     /// Takes the next piece of a sheet's text. Imports that it completes are found at once.
@@ -259,8 +260,8 @@ impl Styles {
 
     fn import(&mut self, parent: SheetId, import: Import) {
         let sheet = &mut self.sheets[parent.0 as usize];
-        let around = Around { encoding: sheet.origin.encoding, scope: sheet.scope };
-        let Some(url) = resolve_in(around.encoding, &import.url, &sheet.origin.base, self.options.max_url)
+        let around = Around { charset: sheet.origin.charset, scope: sheet.scope };
+        let Some(url) = resolve_in(around.charset, &import.url, &sheet.origin.base, self.options.max_url)
         else {
             return;
         };
@@ -327,7 +328,7 @@ impl Styles {
 
     /// Element `node` has a `style` attribute, whose document has this base and encoding. Before the element is styled: at
     /// once after it was pushed.
-    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url, encoding: &'static Encoding) {
+    pub(crate) fn inline(&mut self, node: NodeId, text: &str, base: &Url, charset: Charset) {
         if text.len() > MAX_INLINE {
             return;
         }
@@ -338,7 +339,7 @@ impl Styles {
             }
         }
         if outline.tells {
-            self.cascade.attach(node, (&kept, &outline), (base, encoding), &self.options);
+            self.cascade.attach(node, (&kept, &outline), (base, charset), &self.options);
         }
     }
 
@@ -347,9 +348,10 @@ impl Styles {
         self.styling.quirks = quirks;
     }
 
-    /// Element `node` shows `text`, apart from the elements within it; in any pieces.
-    pub(crate) fn text(&mut self, node: NodeId, text: &str) {
-        self.styling.text(node, text);
+    /// Element `node` shows `text`, apart from the elements within it; in any pieces that cut no character reference, if it
+    /// has `references`.
+    pub(crate) fn text(&mut self, node: NodeId, text: &str, references: bool) {
+        self.styling.text(node, text, references);
     }
 
     /// Elements were pushed, or texts came: what they need is found, unless a sheet is awaited.
@@ -362,9 +364,8 @@ impl Styles {
             self.rank();
             self.styling.restart();
         }
-        let mut needs = Vec::new();
-        self.styling.run(&self.cascade, tree, &self.options, &mut needs);
-        for need in needs {
+        self.styling.run(&self.cascade, tree, &self.options, &mut self.winners, &mut self.needs);
+        for need in self.needs.take() {
             self.find_image(need);
         }
         if self.styling.fonts.has_new_text() {
@@ -386,6 +387,11 @@ impl Styles {
         self.styling.shape.complete(tree);
         self.changed |= self.cascade.has_late;
         self.nodes(tree);
+    }
+
+    /// Whether anything was, of what [`take`](Styles::take) gives.
+    pub(crate) fn has_found(&self) -> bool {
+        !self.found.is_empty()
     }
 
     /// What was found since the last call.
@@ -424,6 +430,9 @@ impl Styles {
             placed.face.source.clone().map(|source| (source, Arc::clone(&placed.origin)))
         });
         for (file, origin) in sources.collect::<Vec<_>>() {
+            if !self.needs.is_new(&file.url, &origin, Mode::Cors) {
+                continue;
+            }
             let found = self.find(&file.url, &origin, Destination::Font, Mode::Cors, Source::FontFace, false);
             if let Some(found) = found {
                 found.format = file.format;
@@ -440,13 +449,9 @@ impl Styles {
         source: Source,
         below_fold: bool,
     ) -> Option<&mut Found> {
-        if !self.given.insert((text.into(), mode, Arc::as_ptr(origin) as usize)) {
-            return None;
-        }
         // A fragment alone names a part of the page itself.
         let fetched = !text.trim_start().starts_with('#');
-        let url =
-            resolve_in(origin.encoding, text, &origin.base, self.options.max_url).filter(|_| fetched)?;
+        let url = resolve_in(origin.charset, text, &origin.base, self.options.max_url).filter(|_| fetched)?;
         self.found.push(Found {
             url,
             destination,

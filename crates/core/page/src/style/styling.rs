@@ -10,11 +10,14 @@ use super::sheet::Keyframes;
 use super::texts::Texts;
 use super::value::{self, Fetched, Property, Value};
 use super::variables::Variables;
+use crate::hint::Mode;
+use crate::html::unescape;
 use crate::options::Options;
 use crate::steps::Steps;
 use crate::tree::{Element, NodeId, Tree};
+use foldhash::fast::RandomState;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Steps of matching that styling an element is worth, matching apart.
@@ -50,6 +53,29 @@ pub(super) struct Need {
     pub(super) below_fold: bool,
 }
 
+/// What the page was seen to need, each once.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// As written, by where that stands and how it is fetched.
+    known: HashMap<(usize, Mode), HashSet<Box<str>, RandomState>, RandomState>,
+    new: Vec<Need>,
+    /// So often something was needed, known or not.
+    count: usize,
+}
+
+impl Needs {
+    /// Whether `text`, written at `origin`, was not needed before to be fetched so.
+    pub(super) fn is_new(&mut self, text: &str, origin: &Arc<Origin>, mode: Mode) -> bool {
+        let known = self.known.entry((Arc::as_ptr(origin) as usize, mode)).or_default();
+        !known.contains(text) && known.insert(text.into())
+    }
+
+    /// What came since the last call.
+    pub(super) fn take(&mut self) -> Vec<Need> {
+        std::mem::take(&mut self.new)
+    }
+}
+
 /// The styles of all elements so far.
 #[derive(Debug)]
 pub(super) struct Styling {
@@ -59,7 +85,6 @@ pub(super) struct Styling {
     variables: Variables,
     pub(super) fonts: Fonts,
     pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
-    winners: Winners,
     budget: Steps,
     /// The document is in quirks mode.
     pub(super) quirks: bool,
@@ -75,7 +100,6 @@ impl Styling {
             variables: Variables::default(),
             fonts: Fonts::new(),
             keyframes: HashMap::new(),
-            winners: Winners::default(),
             budget,
             quirks: false,
         }
@@ -87,12 +111,15 @@ impl Styling {
     }
 
     /// `node` shows `text`.
-    pub(super) fn text(&mut self, node: NodeId, text: &str) {
+    pub(super) fn text(&mut self, node: NodeId, text: &str, references: bool) {
         // What has been styled by then is styled anew when the first font comes.
         if !self.fonts.has_faces() {
-            return self.texts.keep(node, text);
+            return self.texts.keep(node, text, references);
         }
-        let characters = Characters::of(text);
+        let characters = match references {
+            true => Characters::of(&unescape(text)),
+            false => Characters::of(text),
+        };
         if characters.is_empty() {
             return;
         }
@@ -108,13 +135,19 @@ impl Styling {
         self.variables.clear();
     }
 
-    /// Styles the elements that are not yet, giving what they need.
-    pub(super) fn run(&mut self, cascade: &Cascade, tree: &Tree, options: &Options, needs: &mut Vec<Need>) {
+    /// Styles the elements that are not yet, giving what they need. `winners` is only room for it.
+    pub(super) fn run(
+        &mut self,
+        cascade: &Cascade,
+        tree: &Tree,
+        options: &Options,
+        winners: &mut Winners,
+        needs: &mut Needs,
+    ) {
         self.shape.extend(tree);
         if self.fonts.has_faces() {
             self.texts.read_kept();
         }
-        let mut winners = std::mem::take(&mut self.winners);
         for at in self.inherited.len()..tree.len() {
             let node = NodeId(at as u32);
             let element = tree.get(node);
@@ -139,12 +172,12 @@ impl Styling {
                 self.inherited.push(Inherited { first: None, ..parent });
                 continue;
             }
-            cascade.collect(&matcher, node, options, &mut winners);
-            let needed = needs.len();
-            let mut one = One { cascade, options, element, winners: &winners, needs: &mut *needs };
+            cascade.collect(&matcher, node, options, winners);
+            let needed = needs.count;
+            let mut one = One { cascade, options, element, winners: &*winners, needs: &mut *needs };
             let own = one.style(self, parent.variables, parent_font);
             self.inherited.push(own);
-            self.pay_for((needs.len() - needed) * STYLING);
+            self.pay_for((needs.count - needed) * STYLING);
             if let Some(font) = own.font {
                 if let Some(characters) = self.texts.of(node) {
                     [Some(font), own.first]
@@ -156,7 +189,6 @@ impl Styling {
                 self.show_text(font, drawn.unwrap_or_default());
             }
         }
-        self.winners = winners;
     }
 
     /// Whether `node` is displayed; `None` if it is not styled yet.
@@ -178,7 +210,7 @@ impl Styling {
 
 /// Text of controls, which stands in attributes.
 fn drawn_by_itself<'t>(element: Element<'t>) -> Option<&'t str> {
-    if element.name() != "input" && element.name() != "textarea" {
+    if !matches!(element.name(), "input" | "textarea") {
         return None;
     }
     let kind = element.attribute("type").unwrap_or("text").to_ascii_lowercase();
@@ -195,7 +227,7 @@ struct One<'a> {
     options: &'a Options,
     element: Element<'a>,
     winners: &'a Winners,
-    needs: &'a mut Vec<Need>,
+    needs: &'a mut Needs,
 }
 
 impl<'a> One<'a> {
@@ -256,8 +288,19 @@ impl<'a> One<'a> {
         Some(font)
     }
 
-    /// The winning value, variables replaced. `Initial` where that fails.
+    /// The winning value, variables replaced. `Initial` where that fails. Of most properties nothing is said.
+    #[inline]
     fn value(
+        &self,
+        styling: &Styling,
+        target: Target,
+        property: Property,
+        variables: Option<u32>,
+    ) -> Option<(Cow<'a, Value>, &'a Arc<Origin>)> {
+        self.winners.speaks_about(property).then(|| self.said(styling, target, property, variables))?
+    }
+
+    fn said(
         &self,
         styling: &Styling,
         target: Target,
@@ -289,8 +332,11 @@ impl<'a> One<'a> {
     }
 
     fn need(&mut self, url: &str, origin: &Arc<Origin>, fetched: Fetched) {
-        let below_fold = self.element.below_fold();
-        self.needs.push(Need { url: url.into(), origin: Arc::clone(origin), fetched, below_fold });
+        self.needs.count += 1;
+        if self.needs.is_new(url, origin, fetched.mode()) {
+            let below_fold = self.element.below_fold();
+            self.needs.new.push(Need { url: url.into(), origin: Arc::clone(origin), fetched, below_fold });
+        }
     }
 
     fn images(&mut self, styling: &Styling, target: Target, variables: Option<u32>) {
@@ -335,6 +381,10 @@ impl<'a> One<'a> {
             Target::Element => styling.fonts.plain(parent, BrowserFont::of(self.element.name())),
             _ => parent,
         };
+        const FONT: [Property; 3] = [Property::FontFamily, Property::FontWeight, Property::FontStyle];
+        if !FONT.iter().any(|property| self.winners.speaks_about(*property)) {
+            return plain;
+        }
         let get =
             |property| self.value(styling, target, property, variables).map(|(value, _)| value.into_owned());
         let own = |property| match get(property) {

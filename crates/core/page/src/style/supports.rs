@@ -82,7 +82,7 @@ fn one<'i>(input: &mut Parser<'i, '_>, depth: u32) -> Fallible<'i, bool> {
             Ok(match name.to_ascii_lowercase().as_str() {
                 "selector" => !super::selector_text::parse(text, None).is_empty(),
                 "font-format" => super::face::supports_format(text.trim()),
-                "font-tech" => !text.contains("graphite") && !text.contains("aat"),
+                "font-tech" => super::face::supports_techs(text),
                 _ => false,
             })
         }),
@@ -139,6 +139,7 @@ mod tests {
             ("selector(:-moz-focusring)", false),
             ("selector(:has(a > b))", true),
             ("font-tech(color-COLRv1)", true),
+            ("font-tech(color-SVG)", false),
             ("unknown(x)", false),
             ("(what is this)", false),
             ("display:grid", true),

@@ -2,19 +2,30 @@
 //! a page has one its texts are only kept.
 
 use super::characters::Characters;
+use crate::html::unescape;
 use crate::tree::NodeId;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// Bytes of text kept; of more only the characters are.
 const MOST_KEPT: usize = 1 << 20;
 
+/// A piece of what is kept.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    node: NodeId,
+    /// Where it ends in `kept`.
+    end: u32,
+    /// It has character references as written.
+    references: bool,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     kept: String,
-    /// Whose each piece is, and where it ends in `kept`.
-    pieces: Vec<(NodeId, u32)>,
+    pieces: Vec<Piece>,
     /// The ASCII characters by node; none after the last with text that is not only kept.
     ascii: Vec<u128>,
     /// All characters of the nodes that have others.
@@ -24,11 +35,11 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Keeps the text of an element, of which some can be seen.
-    pub(super) fn keep(&mut self, node: NodeId, text: &str) {
+    /// Keeps the text of an element, of which some can be seen; with character references as written if `references`.
+    pub(super) fn keep(&mut self, node: NodeId, text: &str, references: bool) {
         self.note(node);
         self.kept.push_str(text);
-        self.pieces.push((node, self.kept.len() as u32));
+        self.pieces.push(Piece { node, end: self.kept.len() as u32, references });
         if self.kept.len() > MOST_KEPT {
             self.read_kept();
         }
@@ -69,10 +80,11 @@ impl Texts {
         }
         let (kept, pieces) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.pieces));
         let mut start = 0;
-        for (node, end) in pieces {
-            let end = end as usize;
-            self.add(node, &Characters::of(&kept[start..end]));
-            start = end;
+        for Piece { node, end, references } in pieces {
+            let text = &kept[start..end as usize];
+            let text = if references { unescape(text) } else { Cow::Borrowed(text) };
+            self.add(node, &Characters::of(&text));
+            start = end as usize;
         }
     }
 
@@ -98,8 +110,8 @@ mod tests {
     #[test]
     fn what_was_kept_is_read_when_it_is_wanted_or_too_much() {
         let mut texts = Texts::default();
-        for (node, text) in [(1, "ab"), (70, "c"), (1, "\u{e4}")] {
-            texts.keep(NodeId(node), text);
+        for (node, text) in [(1, "ab"), (70, "c"), (1, "&#xe4;")] {
+            texts.keep(NodeId(node), text, node == 1);
         }
         assert!(
             texts.has(NodeId(1)) && texts.has(NodeId(70)) && !texts.has(NodeId(6)) && !texts.has(NodeId(900))
@@ -108,7 +120,7 @@ mod tests {
         texts.read_kept();
         assert_eq!(texts.of(NodeId(1)), Some(Characters::of("ab\u{e4}")));
         assert_eq!(texts.of(NodeId(70)), Some(Characters::of("c")));
-        texts.keep(NodeId(2), &"x".repeat(MOST_KEPT + 1));
+        texts.keep(NodeId(2), &"x".repeat(MOST_KEPT + 1), true);
         assert!(texts.kept.is_empty() && texts.of(NodeId(2)) == Some(Characters::of("x")));
     }
 }

@@ -1,7 +1,7 @@
 //! Images that the browser fetches when they come near: where they stand, and which wait.
 
 use crate::loading::{load, names, options, page};
-use farhop_page::{Document, ResourceInfo};
+use farhop_page::{Confidence, Document, ResourceInfo, Source, Timing};
 
 #[test]
 fn images_far_down_are_ranked_below_the_fold() {
@@ -125,5 +125,36 @@ fn lazy_images_wait_for_the_sheets_that_may_hide_them() {
             None => document.resource_lost(&hints[1]),
         };
         assert_eq!(names(&hinted), expected);
+    }
+}
+
+#[test]
+fn images_that_a_script_loads_once_they_are_near_are_lazy_ones() {
+    let set = "s.png 300w, m.png 700w, l.png 2000w";
+    for (html, expected) in [
+        ("<img class='lazyload' data-src=a.png>".to_owned(), "dir/a.png"),
+        ("<img class='pic lazy' src=data:image/gif;base64,R0 data-original=a.png>".into(), "dir/a.png"),
+        ("<img src=small.png class=lazyload data-src=a.png>".into(), "dir/small.png dir/a.png"),
+        ("<img data-lazy-src=a.png data-lazy-srcset='a.png 1x, b.png 2x'>".into(), "dir/a.png"),
+        (format!("<img class=lazyload data-sizes=300px data-srcset='{set}'>"), "dir/s.png"),
+        (format!("<img class=lazyload data-sizes=auto data-srcset='{set}' data-src=l.png>"), ""),
+        (format!("<img class=lazyload width=300 data-sizes='auto, 300px' data-srcset='{set}'>"), "dir/s.png"),
+        (
+            "<picture><source data-srcset=a.webp type=image/webp><source data-srcset=n type=image/jxl>\
+             <img class=lazyload data-src=a.png></picture><img class=lazyload data-src=b.png>"
+                .into(),
+            "dir/a.webp dir/b.png",
+        ),
+        ("<img src=small.png data-src=large.png>".into(), "dir/small.png"),
+        ("<img class=lazyload data-src=' '><div class=lazyload data-src=a.png></div>".into(), ""),
+        ("<div hidden><img class=lazyload data-src=a.png></div>".into(), ""),
+        (format!("{}<img class=lazyload data-src=a.png>", "<p>text</p>".repeat(1_000)), ""),
+    ] {
+        let hints = load(&html, &[]);
+        assert_eq!(names(&hints).join(" "), expected, "{html}");
+        let late = hints.iter().filter(|hint| hint.source == Source::LateImage);
+        assert!(
+            late.into_iter().all(|hint| (hint.timing, hint.confidence) == (Timing::Lazy, Confidence::Likely))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Mark-up of other kinds: XML, SVG, media, and pages that are secure.
 
 use crate::loading::{load, names, options, page};
-use farhop_page::{Destination, Document, Hint, Mode, Options, Source};
+use farhop_page::{Destination, Document, Hint, Mode, Options, Source, Timing};
 use url::Url;
 
 /// All hints of an XML document whose files are lost.
@@ -151,4 +151,13 @@ fn a_nul_in_an_attribute_is_what_takes_its_place() {
         .map(|hint| hint.url.to_string())
         .collect();
     assert_eq!(urls, ["http://site.test/a%EF%BF%BDb&.png", "http://site.test/c.png?d%EF%BF%BD"]);
+}
+
+#[test]
+fn a_script_that_holds_up_rendering_is_as_urgent_as_one_that_holds_up_parsing() {
+    let timing = |html: &str| load(html, &[])[0].timing;
+    assert_eq!(timing("<script async blocking=Render src=a.js></script>"), Timing::Blocking);
+    assert_eq!(timing("<script type=module blocking='x render' src=a.js></script>"), Timing::Blocking);
+    assert_eq!(timing("<body><script async blocking=render src=a.js></script>"), Timing::Async);
+    assert_eq!(timing("<script async blocking=renders src=a.js></script>"), Timing::Async);
 }

@@ -111,3 +111,14 @@ fn paths_in_scripts_are_guesses_against_the_document() {
     );
     assert_eq!(hints[2].destination, Destination::Fetch);
 }
+
+#[test]
+fn what_a_page_loads_by_the_attribute_of_its_body_is_guessed() {
+    let body = "<body onload=\"MM_preloadImages('i/over.gif', &quot;b.gif&quot;)\"><img src=a.gif onload=\"x('no.gif')\">";
+    let hints = load(body, &[]);
+    assert_eq!(names(&hints), ["dir/i/over.gif", "dir/b.gif", "dir/a.gif"]);
+    let guesses = hints.iter().filter(|hint| hint.confidence == Confidence::Guess);
+    assert_eq!(guesses.count(), 2);
+    let policy = "<meta http-equiv=content-security-policy content=\"script-src 'self' 'unsafe-inline'; script-src-attr 'none'\">";
+    assert_eq!(names(&load(&format!("{policy}{body}"), &[])), ["dir/a.gif"]);
+}

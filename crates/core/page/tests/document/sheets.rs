@@ -116,3 +116,25 @@ fn classes_and_ids_are_told_apart_by_case_but_in_quirks_mode() {
     quirky.sort();
     assert_eq!(quirky, ["dir/a.png", "dir/b.png"]);
 }
+
+#[test]
+fn a_sheet_in_the_address_of_its_link_styles_the_page() {
+    let css = "p{background:url(http://cdn.test/p.png)}b{background:url(relative.png)}i{background:url(//cdn.test/no.png)}";
+    let link = |attributes: &str| {
+        format!("<link rel=stylesheet {attributes} href='data:text/css,{css}'><p>x</p><b>x</b><i>x</i>")
+    };
+    let hints = load(&link(""), &[]);
+    assert_eq!(names(&hints), ["http://cdn.test/p.png"]);
+    assert!(matches!(&hints[0].initiator, Initiator::Sheet(url) if url.scheme() == "data"));
+    for html in [
+        link("media=print"),
+        link("disabled"),
+        link("").replace("text/css", "text/plain"),
+        format!("<meta http-equiv=content-security-policy content=\"style-src 'self'\">{}", link("")),
+    ] {
+        assert_eq!(names(&load(&html, &[])), [""; 0], "{html}");
+    }
+    let allowed =
+        format!("<meta http-equiv=content-security-policy content=\"style-src data:\">{}", link(""));
+    assert_eq!(names(&load(&allowed, &[])), ["http://cdn.test/p.png"]);
+}

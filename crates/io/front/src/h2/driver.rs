@@ -50,7 +50,7 @@ pub(super) async fn drive(
     let sieve = Sieve::new(head(&settings) as usize, settings.streams as usize);
     let given = Given::new(settings.windows.now());
     let handshake = builder(&settings, given.room()).handshake(Sieved::new(socket, sieve, course.clone()));
-    let result = match timeout(settings.head_timeout, handshake).await {
+    let result = match timeout(settings.head_timeout(), handshake).await {
         Ok(Ok(h2)) => {
             let driver = Driver { h2, given, scope, settings, course, arrivals: arrivals.clone() };
             driver.run().await.map_err(|error| RequestError::Connection(failure(error)))
@@ -111,7 +111,7 @@ impl Driver {
             // cancelled as soon as they are made (CVE-2023-44487) counts them.
             let room = under_way < self.settings.streams as usize;
             quiet_since = (under_way == 0).then(|| quiet_since.unwrap_or_else(Instant::now));
-            let patience = if leaving { self.settings.linger } else { self.settings.idle_timeout };
+            let patience = if leaving { self.settings.linger() } else { self.settings.idle_timeout };
             let due = quiet_since.map(|since: Instant| since + patience);
             let leave = tokio::select! {
                 accepted = poll_fn(|cx| {

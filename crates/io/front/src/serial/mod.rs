@@ -133,7 +133,7 @@ impl Connection {
             Ok(Ok(false)) | Err(_) => return Ok(None),
             Ok(Err(error)) => return Err(error.into()),
         }
-        match timeout(self.shared.settings.head_timeout, self.read_head(&mut scanner)).await {
+        match timeout(self.shared.settings.head_timeout(), self.read_head(&mut scanner)).await {
             Ok(Ok(Some(head))) => Ok(Some(self.begin(head))),
             Ok(Ok(None)) => Ok(None),
             Ok(Err(RequestError::Refused(refusal))) => {
@@ -168,7 +168,7 @@ impl Connection {
             return true;
         }
         let mut left = self.shared.settings.drain.0;
-        let drained = timeout(self.shared.settings.linger, async {
+        let drained = timeout(self.shared.settings.linger(), async {
             loop {
                 match poll_fn(|cx| self.shared.state().poll_body(cx)).await {
                     Ok(Piece::End(_)) => return true,
@@ -198,7 +198,7 @@ impl Connection {
             }
         };
         // Whatever went wrong: the connection is closed next.
-        let _ = timeout(self.shared.settings.linger, discard).await;
+        let _ = timeout(self.shared.settings.linger(), discard).await;
     }
 
     /// Waits for a byte of the next request; `false` when the connection ended before one.

@@ -38,7 +38,7 @@ pub enum HandshakeError {
     Host(Refusal),
 }
 
-/// Goes through the handshake with `certificate`, which is for `host`, within [`Settings::head_timeout`]. The requests
+/// Goes through the handshake with `certificate`, which is for `host`, within [`Settings::head_timeout()`]. The requests
 /// of the connection that it gives are all for `https://host:port`; for another Host they are answered 421.
 ///
 /// Whether the client resumes a session or goes through a whole handshake, and whether HTTP/2 or HTTP/1.1 is spoken,
@@ -56,7 +56,7 @@ pub async fn accept(
     let scope = Scope::new(host, port).map_err(HandshakeError::Host)?;
     let acceptor = TlsAcceptor::from(settings.sessions.with(certificate));
     let handshake = acceptor.accept(tunnel).into_fallible();
-    let stream = match timeout(settings.head_timeout, handshake).await {
+    let stream = match timeout(settings.head_timeout(), handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err((error, tunnel))) => return Err(classify(error, tunnel.has_written())),
         Err(_) => return Err(HandshakeError::TimedOut),

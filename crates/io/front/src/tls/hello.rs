@@ -4,6 +4,7 @@
 //! names for the host, makes it no hello.
 
 use crate::h1::Authority;
+use rustls::pki_types::ServerName;
 
 /// The longest ClientHello that is read, in bytes. Those of browsers have up to about 2,000.
 const LONGEST: usize = 16 * 1024;
@@ -17,10 +18,18 @@ const MESSAGE_HEADER: usize = 4;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
+const SUPPORTED_GROUPS: u16 = 10;
+const SIGNATURE_ALGORITHMS: u16 = 13;
 const ALPN: u16 = 16;
 const SUPPORTED_VERSIONS: u16 = 43;
 const TLS_1_2: u16 = 0x0303;
 const TLS_1_3: u16 = 0x0304;
+
+/// What [`super::accept`] can shake hands with: the suites of TLS 1.3 (RFC 8446 §B.4) and those of TLS 1.2 for a key on a curve
+/// (RFC 5289 §3.2, RFC 7905 §2); X25519, P-256 and P-384 (RFC 8446 §4.2.7); a signature by a key on P-256 (§4.2.3).
+const SUITES: [u16; 6] = [0x1301, 0x1302, 0x1303, 0xc02b, 0xc02c, 0xcca9];
+const GROUPS: [u16; 3] = [29, 23, 24];
+const SIGNATURES: [u16; 1] = [0x0403];
 
 /// What the first bytes of a connection turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +38,8 @@ pub enum Reading {
     Hello(ClientHello),
     /// The bytes so far can begin one.
     NeedMore,
-    /// Not TLS, TLS before 1.2, or a hello that is malformed or too large.
+    /// Not TLS, TLS before 1.2, a hello that is malformed or too large, or one that offers nothing that can be answered here, as
+    /// of clients that know only RSA.
     Other,
 }
 
@@ -42,28 +52,16 @@ pub struct ClientHello {
     pub alpn: Vec<Vec<u8>>,
 }
 
-/// Whether a client that offers `alpn` can be answered in HTTP: it can speak `h2` or `http/1.1`, or does not say.
+/// What is spoken here, the best first. `http/1.0` is what some programs offer alone (`curl --http1.0`).
+pub(super) const SPOKEN: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
+
+/// Whether a client that offers `alpn` can be answered in HTTP: it can speak a version of it, or does not say.
 pub fn speaks_http(alpn: &[Vec<u8>]) -> bool {
-    alpn.is_empty() || alpn.iter().any(|protocol| protocol == b"h2" || protocol == b"http/1.1")
+    alpn.is_empty() || alpn.iter().any(|protocol| SPOKEN.contains(&protocol.as_slice()))
 }
 
 /// Reads the first bytes that a client sent; to be called again with all of them while it needs more.
-pub fn read_hello(bytes: &[u8]) -> Reading {
-    match message(bytes) {
-        Some(Message::Whole(message)) => hello(&message).map_or(Reading::Other, Reading::Hello),
-        Some(Message::Begun) => Reading::NeedMore,
-        None => Reading::Other,
-    }
-}
-
-/// The first handshake message.
-enum Message {
-    Begun,
-    Whole(Vec<u8>),
-}
-
-/// Takes a ClientHello out of its records; `None` when they can hold none.
-fn message(mut bytes: &[u8]) -> Option<Message> {
+pub fn read_hello(mut bytes: &[u8]) -> Reading {
     let mut message = Vec::new();
     loop {
         let header = &bytes[..bytes.len().min(RECORD_HEADER)];
@@ -76,34 +74,42 @@ fn message(mut bytes: &[u8]) -> Option<Message> {
             _ => false,
         };
         if !begins {
-            return None;
+            return Reading::Other;
         }
-        let [_, _, _, high, low] = *header else { return Some(Message::Begun) };
+        let [_, _, _, high, low] = *header else { return Reading::NeedMore };
         let length = usize::from(u16::from_be_bytes([high, low]));
         if length == 0 || length > LONGEST_RECORD {
-            return None;
+            return Reading::Other;
         }
         let record = &bytes[RECORD_HEADER..];
         message.extend_from_slice(&record[..record.len().min(length)]);
-        if message.first().is_some_and(|&kind| kind != CLIENT_HELLO) {
-            return None;
+        match read_message(&message) {
+            Reading::NeedMore => {}
+            verdict => return verdict,
         }
-        if let [_, high, middle, low, ..] = *message {
-            let whole = MESSAGE_HEADER + u32::from_be_bytes([0, high, middle, low]) as usize;
-            if whole > LONGEST {
-                return None;
-            }
-            if message.len() >= whole {
-                message.truncate(whole);
-                return Some(Message::Whole(message.split_off(MESSAGE_HEADER)));
-            }
-        }
-        let Some(rest) = record.get(length..) else { return Some(Message::Begun) };
+        let Some(rest) = record.get(length..) else { return Reading::NeedMore };
         bytes = rest;
     }
 }
 
-/// Reads the message; `None` when it is malformed or offers nothing from TLS 1.2 on.
+/// Reads the handshake message that a client's side begins with, as it stands in records (RFC 8446 §5.1) or in QUIC's CRYPTO frames
+/// (RFC 9001 §4.1.3).
+pub(super) fn read_message(bytes: &[u8]) -> Reading {
+    if bytes.first().is_some_and(|&kind| kind != CLIENT_HELLO) {
+        return Reading::Other;
+    }
+    let [_, high, middle, low, rest @ ..] = bytes else { return Reading::NeedMore };
+    let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+    if MESSAGE_HEADER + length > LONGEST {
+        return Reading::Other;
+    }
+    match rest.get(..length) {
+        Some(message) => hello(message).map_or(Reading::Other, Reading::Hello),
+        None => Reading::NeedMore,
+    }
+}
+
+/// Reads the message; `None` when it is malformed or offers nothing that can be answered.
 fn hello(message: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader(message);
     let legacy_version = reader.number()?;
@@ -111,7 +117,7 @@ fn hello(message: &[u8]) -> Option<ClientHello> {
     let _session = reader.short()?;
     let suites = reader.long()?;
     let compressions = reader.short()?;
-    if suites.0.is_empty() || compressions.0.is_empty() {
+    if !offers(suites, &SUITES)? || compressions.0.is_empty() {
         return None;
     }
     let mut extensions = if reader.0.is_empty() { Reader(&[]) } else { reader.long()? };
@@ -120,6 +126,7 @@ fn hello(message: &[u8]) -> Option<ClientHello> {
     }
     let mut hello = ClientHello::default();
     let mut modern = legacy_version >= TLS_1_2;
+    let mut answerable = true;
     let mut seen = Vec::new();
     while !extensions.0.is_empty() {
         let kind = extensions.number()?;
@@ -133,10 +140,12 @@ fn hello(message: &[u8]) -> Option<ClientHello> {
             SERVER_NAME => hello.sni = Some(server_name(content)?),
             ALPN => hello.alpn = protocols(content)?,
             SUPPORTED_VERSIONS => modern = versions(content)?,
+            SUPPORTED_GROUPS => answerable &= offers(within(content)?, &GROUPS)?,
+            SIGNATURE_ALGORITHMS => answerable &= offers(within(content)?, &SIGNATURES)?,
             _ => {}
         }
     }
-    modern.then_some(hello)
+    (modern && answerable).then_some(hello)
 }
 
 /// RFC 6066 §3: one name of each kind, and only one kind was ever defined.
@@ -149,7 +158,10 @@ fn server_name(mut content: Reader<'_>) -> Option<String> {
     }
     let name = std::str::from_utf8(name).ok()?;
     let authority = Authority::parse(name).ok().filter(|authority| authority.port().is_none())?;
-    Some(authority.host().trim_end_matches('.').to_owned())
+    let host = authority.host().trim_end_matches('.');
+    // The handshake would end over names such as `-a.example`, which are browsed all the same.
+    ServerName::try_from(host).ok()?;
+    Some(host.to_owned())
 }
 
 fn protocols(mut content: Reader<'_>) -> Option<Vec<Vec<u8>>> {
@@ -164,12 +176,23 @@ fn protocols(mut content: Reader<'_>) -> Option<Vec<Vec<u8>>> {
 
 /// Whether TLS 1.2 or 1.3 is among the versions offered (RFC 8446 §4.2.1).
 fn versions(mut content: Reader<'_>) -> Option<bool> {
-    let mut list = content.short()?;
-    let mut modern = false;
+    let list = content.short()?;
+    offers(list, &[TLS_1_2, TLS_1_3]).filter(|_| content.0.is_empty())
+}
+
+/// The list that an extension is.
+fn within(mut content: Reader<'_>) -> Option<Reader<'_>> {
+    let list = content.long()?;
+    content.0.is_empty().then_some(list)
+}
+
+/// Whether one of these is in a list of numbers.
+fn offers(mut list: Reader<'_>, wanted: &[u16]) -> Option<bool> {
+    let mut offered = false;
     while !list.0.is_empty() {
-        modern |= matches!(list.number()?, TLS_1_2 | TLS_1_3);
+        offered |= wanted.contains(&list.number()?);
     }
-    content.0.is_empty().then_some(modern)
+    Some(offered)
 }
 
 /// Takes vectors (RFC 8446 §3.4) from the front of bytes.
@@ -252,9 +275,30 @@ mod tests {
     }
 
     #[test]
+    fn what_offers_nothing_that_can_be_answered_is_none() {
+        let lists = |kind: u16, numbers: &[u16]| {
+            let list: Vec<u8> = numbers.iter().flat_map(|number| number.to_be_bytes()).collect();
+            hello_with(&extension(kind, &long(&list)))
+        };
+        // ECDSA on P-256 and PSS; PSS alone. P-521 and P-256; P-521 alone.
+        for (kind, good, bad) in
+            [(SIGNATURE_ALGORITHMS, [0x0804, 0x0403], [0x0804]), (SUPPORTED_GROUPS, [25, 23], [25])]
+        {
+            assert_eq!(lists(kind, &good), Reading::Hello(ClientHello::default()));
+            assert_eq!(lists(kind, &bad), Reading::Other);
+        }
+        // ECDHE with RSA and no other suite.
+        let mut message = message_with(&[]);
+        let suite = message.windows(4).position(|bytes| bytes == [0, 2, 0x13, 0x01]).unwrap() + 2;
+        message[suite..suite + 2].copy_from_slice(&[0xc0, 0x2f]);
+        assert_eq!(read_hello(&record(&message)), Reading::Other);
+    }
+
+    #[test]
     fn only_unknown_protocols_are_no_http() {
         assert!(speaks_http(&[]));
         assert!(speaks_http(&[b"x".to_vec(), b"http/1.1".to_vec()]));
+        assert!(speaks_http(&[b"http/1.0".to_vec()]));
         assert!(!speaks_http(&[b"acme-tls/1".to_vec()]));
     }
 
@@ -297,6 +341,7 @@ mod tests {
             sni("a b"),
             sni("a.example:443"),
             sni("user@a.example"),
+            sni("-a.example"),
             extension(ALPN, &long(b"")),
             extension(ALPN, &long(b"\x00")),
             extension(ALPN, &long(b"\x05h2")),

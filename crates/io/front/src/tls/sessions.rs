@@ -1,6 +1,7 @@
 //! What the TLS connections of one program have in common: the ciphers, and the key of the tickets by which a client
 //! resumes a session instead of going through a whole handshake.
 
+use super::hello::SPOKEN;
 use rustls::crypto::hash::HashAlgorithm;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -37,7 +38,7 @@ impl Default for Sessions {
             .with_cert_resolver(Arc::new(Presented(None)));
         // Over a few metres, and at the rate of a satellite, any of the ciphers is quick enough for any client.
         config.ignore_client_order = true;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = SPOKEN.map(<[u8]>::to_vec).into();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         match ring::Ticketer::new() {
             Ok(ticketer) => config.ticketer = ticketer,

@@ -116,7 +116,7 @@ async fn a_short_unread_upload_is_drained_and_the_connection_goes_on() {
 #[tokio::test]
 async fn an_endless_unread_upload_is_cut_after_its_response() {
     let linger = Duration::from_millis(50);
-    let (mut client, mut connection) = pair_with(Settings { linger, ..Settings::default() });
+    let (mut client, mut connection) = pair_with(Settings { linger: Some(linger), ..Settings::default() });
     client.send("PUT http://a/ HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n").await;
     let exchange = next(&mut connection).await;
     exchange.responder.respond(head(413, &[]), "too large".into()).await.unwrap();

@@ -54,7 +54,8 @@ async fn a_client_may_send_a_window_ahead_and_no_more_before_it_is_read() {
         upload.reserve_capacity(2 << 20);
     }
     assert_eq!(sent, window as usize);
-    let more = tokio::time::timeout(Settings::default().linger, poll_fn(|cx| upload.poll_capacity(cx))).await;
+    let more =
+        tokio::time::timeout(Settings::default().linger(), poll_fn(|cx| upload.poll_capacity(cx))).await;
     assert!(more.is_err(), "nothing was read");
     let mut read = 0;
     while read < sent {

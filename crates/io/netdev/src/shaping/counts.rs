@@ -1,6 +1,6 @@
 //! What traffic control says of leaves, read from its text.
 
-use super::tree::splitter;
+use super::tree::{LOST, splitter};
 use super::{HANDLE, LeafKind};
 
 /// The kind of queue that splits segments.
@@ -74,7 +74,7 @@ pub(super) fn read(classes: &str, queues: &str, has_rules: bool) -> Shaped {
             _ => {}
         }
     }
-    leaves.retain(|leaf| leaf.minor > 1);
+    leaves.retain(|leaf| leaf.minor > 1 && leaf.minor != LOST);
     for leaf in &mut leaves {
         leaf.kind = queues.of(leaf.minor).map(|queue| queue.kind.to_owned()).unwrap_or_default();
     }

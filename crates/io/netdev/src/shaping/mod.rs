@@ -6,6 +6,7 @@
 //! stands on the device is left alone, and where that is in the way nothing is done.
 
 mod counts;
+mod early;
 mod hold;
 mod rules;
 mod size;
@@ -16,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 pub use counts::{LeafCounts, Shaped};
+pub use early::{Crowd, Losing, crowds, set_losing};
 pub use hold::Hold;
 
 use crate::host::{feed, run};
@@ -29,6 +31,8 @@ const HANDLE: &str = "fa40:";
 pub struct Leaf {
     /// Its number below the root, from 2.
     pub minor: u16,
+    /// The group that it borrows from, where it is in one.
+    pub within: Option<u16>,
     /// Who has what is left over first: 0 to 7.
     pub priority: u8,
     /// What it has whatever the others do, in bits/s.
@@ -45,8 +49,23 @@ pub struct Leaf {
     pub fair: bool,
     /// The codepoint that its packets leave with.
     pub codepoint: u8,
-    /// Codepoints that packets may keep, such as other drop precedences.
-    pub keeps: [Option<u8>; 2],
+    /// Those of its packets of medium and high drop precedence (RFC 2597), where it has them: what comes marked so keeps that.
+    pub higher: Option<[u8; 2]>,
+}
+
+/// Leaves that have a rate and a ceiling together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// Its number below the root, from 2.
+    pub minor: u16,
+    /// What its leaves have together whatever the others do, in bits/s.
+    pub rate: u64,
+    /// What they never exceed together, in bits/s.
+    pub ceiling: u64,
+    /// Bytes that go at once after a pause.
+    pub burst: u64,
+    /// Bytes that they send in turn with their equals.
+    pub quantum: u64,
 }
 
 /// Which packets wait at which leaf: all of what is given has to hold.
@@ -62,6 +81,8 @@ pub struct MarkRule {
     pub codepoints: Vec<u8>,
     /// The leaf.
     pub minor: u16,
+    /// Their drop precedence there at the least: 0 is the lowest, and 2 the highest.
+    pub precedence: u8,
 }
 
 /// What a device's egress is to be.
@@ -73,6 +94,8 @@ pub struct Shaping {
     pub rate: u64,
     /// Bytes that go at once after a pause.
     pub burst: u64,
+    /// Its groups of leaves.
+    pub groups: Vec<Group>,
     /// Its leaves.
     pub leaves: Vec<Leaf>,
     /// The round trip of the connections that cross; a leaf that measures its queue needs it.
@@ -202,7 +225,7 @@ impl Shaping {
         let Some(seen) = see(&self.interface)? else { return Ok(Some("its queues")) };
         let queues = counts::Queues::read(&seen.queues);
         let stands = |leaf: &Leaf| queues.of(leaf.minor) == Some(self.queue_of(leaf, applied));
-        if !self.leaves.iter().all(stands) {
+        if !self.leaves.iter().all(stands) || queues.of(tree::LOST).is_none() {
             return Ok(Some("its queues"));
         }
         if !self.has_rates(&seen.classes) {
@@ -284,6 +307,16 @@ fn list(interface: &str) -> Result<String, Error> {
 pub fn shaped(interface: &str) -> Result<Option<Shaped>, Error> {
     let seen = see(interface)?;
     Ok(seen.map(|seen| counts::read(&seen.classes, &seen.queues, rules::lead_anywhere(&seen.table))))
+}
+
+/// Bytes that wait at a device in what is ours.
+///
+/// # Errors
+/// No such device, or `tc` is missing or refuses.
+pub fn waiting(interface: &str) -> Result<u64, Error> {
+    let classes = run("tc", &["-s", "class", "show", "dev", interface])?;
+    let leaves = counts::read(&String::from_utf8_lossy(&classes.stdout), "", true).leaves;
+    Ok(leaves.iter().map(|leaf| leaf.waiting).sum())
 }
 
 /// What is ours at a device, as the tools write it.
@@ -407,6 +440,7 @@ mod tests {
             interface: "lo".into(),
             rate: 1_000_000,
             burst: 64,
+            groups: Vec::new(),
             leaves: Vec::new(),
             round_trip: Duration::from_millis(600),
             rules: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use super::{Leaf, MarkRule, Shaping};
+use super::{Leaf, MarkRule, Shaping, early};
 
 /// Whether rules can hold this name as it is: the kernel's `dev_valid_name`, without what would end a text.
 pub(super) fn is_device_name(name: &str) -> bool {
@@ -36,6 +36,7 @@ impl Shaping {
             let elements = elements.map_or(String::new(), |list| format!(" elements = {{ {list} }};"));
             let _ = writeln!(text, "set media_{family} {{ type {kind} . inet_service; counter;{elements} }}");
         }
+        early::put_governed(&mut text);
         for leaf in &self.leaves {
             put_leaf(&mut text, leaf);
         }
@@ -53,7 +54,7 @@ impl Shaping {
             let _ = writeln!(text, "{family} daddr {address} meta l4proto {protocol} goto leaf_{leaf:x}");
         }
         for rule in &self.rules {
-            put_rule(&mut text, rule);
+            put_rule(&mut text, rule, &target(rule, &self.leaves));
         }
         let _ = writeln!(text, "goto leaf_{:x}\n}}", self.otherwise);
         if let Some(longest) = self.longest {
@@ -91,18 +92,46 @@ pub(super) fn lead_anywhere(table: &str) -> bool {
     by_chain(table).get("leave").is_some_and(|rules| *rules > 0)
 }
 
-/// What leads a packet to its leaf, and marks it.
+/// What leads a packet to its leaf, and marks it: those of its higher drop precedences by chains of their own, where they are counted
+/// and some of them may be lost before they wait.
 fn put_leaf(text: &mut String, leaf: &Leaf) {
     let minor = leaf.minor;
-    let _ = writeln!(text, "chain leaf_{minor:x} {{\nmeta priority set fa40:{minor:x}");
-    let keeps: Vec<String> = leaf.keeps.iter().flatten().map(u8::to_string).collect();
-    for family in ["ip", "ip6"] {
-        if !keeps.is_empty() {
-            let _ = writeln!(text, "{family} dscp {{ {} }} accept", keeps.join(", "));
+    let higher = leaf.higher.map_or_else(Vec::new, |[medium, high]| vec![(2, high), (1, medium)]);
+    for (at, (precedence, codepoint)) in higher.iter().enumerate() {
+        early::put_chain(text, minor, *precedence);
+        let _ = writeln!(text, "chain {} {{", early::chain(minor, *precedence));
+        put_higher(text, minor, &higher[..at]);
+        let _ = writeln!(text, "meta priority set fa40:{minor:x}");
+        for family in ["ip", "ip6"] {
+            let _ = writeln!(text, "{family} dscp set {codepoint}");
         }
+        let _ = writeln!(text, "counter\ngoto {}\n}}", early::losing_chain(minor, *precedence));
+    }
+    let _ = writeln!(text, "chain leaf_{minor:x} {{");
+    put_higher(text, minor, &higher);
+    let _ = writeln!(text, "meta priority set fa40:{minor:x}");
+    for family in ["ip", "ip6"] {
         let _ = writeln!(text, "{family} dscp set {} accept", leaf.codepoint);
     }
     text.push_str("accept\n}\n");
+}
+
+/// What came with a higher drop precedence of the class keeps it.
+fn put_higher(text: &mut String, minor: u16, higher: &[(u8, u8)]) {
+    for (precedence, codepoint) in higher {
+        for family in ["ip", "ip6"] {
+            let _ = writeln!(text, "{family} dscp {codepoint} goto {}", early::chain(minor, *precedence));
+        }
+    }
+}
+
+/// Where packets of a rule go.
+fn target(rule: &MarkRule, leaves: &[Leaf]) -> String {
+    let has_higher = leaves.iter().any(|leaf| leaf.minor == rule.minor && leaf.higher.is_some());
+    match rule.precedence {
+        1 | 2 if has_higher => early::chain(rule.minor, rule.precedence),
+        _ => format!("leaf_{:x}", rule.minor),
+    }
 }
 
 /// What comes in by the device and begins a connection announces no longer segments than packets of so many bytes have room for.
@@ -120,7 +149,7 @@ fn put_segments(text: &mut String, interface: &str, longest: u16) {
 }
 
 /// Its conditions are alternatives of families and ends, which nftables has no word for: a line for each.
-fn put_rule(text: &mut String, rule: &MarkRule) {
+fn put_rule(text: &mut String, rule: &MarkRule, target: &str) {
     let protocols: &[&str] = match rule.protocol {
         Some("tcp") => &["tcp"],
         Some(_) => &["udp"],
@@ -165,7 +194,7 @@ fn put_rule(text: &mut String, rule: &MarkRule) {
                 {
                     continue;
                 }
-                let _ = writeln!(text, "{address}{mark}{port}goto leaf_{:x}", rule.minor);
+                let _ = writeln!(text, "{address}{mark}{port}goto {target}");
             }
         }
     }
@@ -263,14 +292,19 @@ mod tests {
             networks: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
             codepoints: vec![46],
             minor: 0x10,
+            precedence: 0,
         };
-        put_rule(&mut text, &rule);
+        put_rule(&mut text, &rule, "leaf_10");
         assert_eq!(text.lines().count(), 8, "{text}");
         let line =
             "ip6 saddr { fd00::/8 } ip6 dscp { 46 } meta l4proto udp th sport { 16384-32767 } goto leaf_10";
         assert!(text.lines().any(|it| it == line), "{text}");
         let mut text = String::new();
-        put_rule(&mut text, &MarkRule { ports: vec![(53, 53)], minor: 0x20, ..MarkRule::default() });
+        put_rule(
+            &mut text,
+            &MarkRule { ports: vec![(53, 53)], minor: 0x20, ..MarkRule::default() },
+            "leaf_20",
+        );
         assert_eq!(
             text,
             "meta l4proto { tcp, udp } th dport { 53-53 } goto leaf_20\nmeta l4proto { tcp, udp } th sport { 53-53 } goto leaf_20\n"

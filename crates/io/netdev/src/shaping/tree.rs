@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::counts::Queue;
-use super::{Applied, HANDLE, Leaf, LeafKind, Shaping};
+use super::{Applied, Group, HANDLE, Leaf, LeafKind, Shaping};
 
 /// The one class below the root, which all leaves borrow from.
 const ALL: &str = "fa40:1";
+/// The class of what is dropped before it waits: whoever sends here is told no more than of a full queue, while a verdict of the
+/// rules would be an error of its socket.
+pub(super) const LOST: u16 = 0xf0;
 /// What TCP and drivers hand over as one at most, headers included.
 const LARGEST_SEGMENT: u64 = 64 << 10;
 /// Nearly the most that the kernel writes into 32 bits, in bytes/s: older ones have no more.
@@ -26,16 +29,29 @@ impl Shaping {
         );
         let leaf = |leaf: &Leaf| {
             let Leaf { minor, priority, rate, ceiling, burst, quantum, .. } = leaf;
+            let parent = leaf.within.map_or_else(|| ALL.to_owned(), |group| format!("{HANDLE}{group:x}"));
             format!(
-                "class replace dev {interface} parent {ALL} classid {HANDLE}{minor:x} htb prio {priority} rate {rate}bit ceil {ceiling}bit burst {burst}b cburst {burst}b quantum {quantum}"
+                "class replace dev {interface} parent {parent} classid {HANDLE}{minor:x} htb prio {priority} rate {rate}bit ceil {ceiling}bit burst {burst}b cburst {burst}b quantum {quantum}"
             )
         };
-        [all].into_iter().chain(self.leaves.iter().map(leaf)).collect()
+        let group = |group: &Group| {
+            let Group { minor, rate, ceiling, burst, quantum } = group;
+            format!(
+                "class replace dev {interface} parent {ALL} classid {HANDLE}{minor:x} htb rate {rate}bit ceil {ceiling}bit burst {burst}b cburst {burst}b quantum {quantum}"
+            )
+        };
+        let groups = self.groups.iter().map(group);
+        let lost = format!(
+            "class replace dev {interface} parent {ALL} classid {HANDLE}{LOST:x} htb prio 7 rate 8000bit ceil 8000bit burst 1b cburst 1b quantum 1514"
+        );
+        [all].into_iter().chain(groups).chain(self.leaves.iter().map(leaf)).chain([lost]).collect()
     }
 
     /// `whole` is what the largest packet has, where what is larger is to be split.
     pub(super) fn leaf_lines(&self, best: LeafKind, whole: Option<u64>) -> Vec<String> {
-        self.leaves.iter().flat_map(|leaf| self.lines_of(leaf, best, whole)).collect()
+        // Nothing has room there.
+        let lost = format!("qdisc replace dev {} parent {HANDLE}{LOST:x} bfifo limit 0", self.interface);
+        self.leaves.iter().flat_map(|leaf| self.lines_of(leaf, best, whole)).chain([lost]).collect()
     }
 
     fn lines_of(&self, leaf: &Leaf, best: LeafKind, whole: Option<u64>) -> Vec<String> {
@@ -93,6 +109,7 @@ impl Shaping {
             given.get(&minor).is_some_and(|(one, most)| is_rate(one, rate) && is_rate(most, ceiling))
         };
         has(1, self.rate, self.rate)
+            && self.groups.iter().all(|group| has(group.minor, group.rate, group.ceiling))
             && self.leaves.iter().all(|leaf| has(leaf.minor, leaf.rate, leaf.ceiling))
     }
 }

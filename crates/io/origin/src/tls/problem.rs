@@ -32,6 +32,12 @@ pub enum CertificateProblem {
         /// The issuer's name as the certificate says it.
         issuer: String,
     },
+    /// Whoever vouches for it has the name of one that is trusted, and not its key.
+    #[error("its issuer is not one that is trusted here: {issuer} is only the name of one that is")]
+    OtherIssuer {
+        /// The name.
+        issuer: String,
+    },
     /// The origin shows no certificate of its issuer, or of one above that; it can be fetched (RFC 5280 §4.2.2.1).
     #[error("the certificate of its issuer is missing: {issuer}")]
     IssuerMissing {
@@ -66,6 +72,13 @@ pub enum CertificateProblem {
     /// It breaks the rules in some other way.
     #[error("it is malformed: {0}")]
     Malformed(String),
+}
+
+impl CertificateProblem {
+    /// Whether browsers may have ways to judge that there are none of here.
+    pub(crate) fn is_left_to_browsers(&self) -> bool {
+        matches!(self, CertificateProblem::Unverifiable(_) | CertificateProblem::IssuerMissing { .. })
+    }
 }
 
 /// Names said in one breath, the first few of them.

@@ -77,6 +77,12 @@ impl Roots {
         fault
     }
 
+    /// The key of one that has the name of who issued `below`, if it is weak.
+    pub(super) fn weak_key_of(&self, below: &Facts<'_>) -> Option<String> {
+        let named = self.said.iter().filter_map(|said| Facts::of(&said.certificate));
+        named.filter(|root| below.names_as_issuer(root)).find_map(|root| root.weak_key())
+    }
+
     /// Whether a server's own certificate is among them, and counts now: then nobody else has to vouch for it. `None` if
     /// it is not.
     pub(super) fn is_trusted_itself(

@@ -68,13 +68,16 @@ impl Verifier {
         let certificate = EndEntityCert::try_from(case.certificate).map_err(explained)?;
         let facts = Facts::of(case.certificate);
         let path = match self.trust.roots.is_trusted_itself(case.certificate, case.now) {
-            Some(in_time) => in_time.map(|()| None)?,
-            None => Some(self.path(&certificate, case, above)?),
+            Some(in_time) => in_time.map(|()| None),
+            None => self.path(&certificate, case, above).map(Some),
         };
-        if let Some(facts) = &facts {
-            fit(facts, case.host)?;
+        if path.as_ref().err().is_none_or(CertificateProblem::is_left_to_browsers) {
+            if let Some(facts) = &facts {
+                fit(facts, case.host)?;
+            }
+            certificate.verify_is_valid_for_subject_name(case.host).map_err(explained)?;
         }
-        certificate.verify_is_valid_for_subject_name(case.host).map_err(explained)?;
+        let path = path?;
         let word = match &path {
             Some(path) if !case.stapled.is_empty() => {
                 ocsp::word(case.stapled, path, self.algorithms.all, case.now)
@@ -123,7 +126,46 @@ impl Verifier {
             revocation,
             Some(&allowed),
         );
-        found.map_err(|error| almost.take().unwrap_or_else(|| explain(error, case.certificate, above)))
+        found.map_err(|error| {
+            let misnamed = || self.misnamed(&error, certificate, case, above);
+            almost.take().or_else(misnamed).unwrap_or_else(|| explain(error, case.certificate, above))
+        })
+    }
+
+    /// What is wrong where an issuer that is trusted has but the name of the one who signed: who is shown above it has signed it, or nobody is.
+    /// Names are not told apart by who has them (`CN=localhost` is among the roots of many a system).
+    fn misnamed(
+        &self,
+        error: &webpki::Error,
+        certificate: &EndEntityCert<'_>,
+        case: &Case<'_>,
+        above: &[CertificateDer<'_>],
+    ) -> Option<CertificateProblem> {
+        let is_of_another_key = match error {
+            webpki::Error::InvalidSignatureForPublicKey => true,
+            webpki::Error::UnsupportedSignatureAlgorithmForPublicKeyContext(tried) => {
+                let tried = tried.public_key_algorithm_id.as_slice();
+                self.algorithms.all.iter().any(|known| known.public_key_alg_id().as_ref() == tried)
+            }
+            _ => false,
+        };
+        if !is_of_another_key {
+            return None;
+        }
+        let (all, usage) = (self.algorithms.all, KeyUsage::server_auth());
+        let issuers: Vec<_> =
+            above.iter().filter_map(|der| webpki::anchor_from_trusted_cert(der).ok()).collect();
+        let alone = certificate.verify_for_usage(all, &issuers, &[], case.now, usage, None, None);
+        if alone.is_err_and(|error| error != webpki::Error::UnknownIssuer) {
+            return None;
+        }
+        let shown = Facts::of(case.certificate)?;
+        if shown.is_self_issued() {
+            return Some(CertificateProblem::SelfSigned);
+        }
+        let last = end_of_chain(shown, above);
+        let weak = self.trust.roots.weak_key_of(&last).map(CertificateProblem::WeakKey);
+        Some(weak.unwrap_or_else(|| CertificateProblem::OtherIssuer { issuer: last.issuer() }))
     }
 
     /// Whether those above the certificate may be there.
@@ -194,6 +236,12 @@ fn explain<'a>(
         Found::RequiredEkuNotFoundContext(_) | Found::EmptyEkuExtension => CertificateProblem::NotForServers,
         Found::InvalidSignatureForPublicKey => {
             weakness(facts, above).unwrap_or_else(|| malformed("a signature in its chain is wrong"))
+        }
+        Found::UnsupportedSignatureAlgorithmContext(_)
+        | Found::UnsupportedSignatureAlgorithmForPublicKeyContext(_)
+            if facts.as_ref().is_some_and(Facts::is_self_issued) =>
+        {
+            CertificateProblem::SelfSigned
         }
         Found::UnsupportedSignatureAlgorithmContext(_)
         | Found::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => weakness(facts, above)

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use farhop_origin::{CertificateProblem, Destination, Error, Settings, Stage, Trust};
 use http::StatusCode;
+use rcgen::{CertificateParams, CustomExtension};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::tls::*;
@@ -68,4 +69,26 @@ pub fn tlv(tag: u8, contents: &[u8]) -> Vec<u8> {
     }
     bytes.extend(contents);
     bytes
+}
+
+/// What says where the certificate of its issuer can be had (RFC 5280 §4.2.2.1).
+pub fn params_naming_issuer_at(mut params: CertificateParams, url: &str) -> CertificateParams {
+    let kind = tlv(6, &[0x2b, 6, 1, 5, 5, 7, 0x30, 2]);
+    let place = tlv(0x86, url.as_bytes());
+    let access = tlv(0x30, &tlv(0x30, &[kind, place].concat()));
+    params.custom_extensions = vec![CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 1], access)];
+    params
+}
+
+/// The same, said to be signed as ecdsa-with-SHA512, for which there is nothing here.
+pub fn strangely_signed(mut shown: Shown) -> Shown {
+    let (sha256, mut bytes) = ([0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2], shown.chain[0].to_vec());
+    for at in 0..bytes.len() - sha256.len() {
+        if bytes[at..].starts_with(&sha256) {
+            bytes[at + 7] = 4;
+        }
+    }
+    assert_ne!(shown.chain[0].as_ref(), bytes);
+    shown.chain[0] = bytes.into();
+    shown
 }

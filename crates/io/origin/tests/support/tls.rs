@@ -50,7 +50,12 @@ pub fn params(names: &[&str]) -> CertificateParams {
 impl Authority {
     /// One that nobody stands above.
     pub fn root(name: &str) -> Authority {
-        let (params, key) = (authority_of(name), KeyPair::generate().unwrap());
+        Authority::root_with(name, KeyPair::generate().unwrap())
+    }
+
+    /// The same with this key.
+    pub fn root_with(name: &str, key: KeyPair) -> Authority {
+        let params = authority_of(name);
         let certificate = params.self_signed(&key).unwrap();
         Authority { certificate, issuer: Issuer::new(params, key) }
     }

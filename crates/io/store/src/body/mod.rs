@@ -455,6 +455,12 @@ impl Intake {
 }
 
 impl Abandon {
+    /// The body.
+    pub fn body(&self) -> Body {
+        self.0.lock().bodies += 1;
+        Body(Arc::clone(&self.0))
+    }
+
     /// Waits until nobody reads the body, and gives it up in the same moment, so that nobody can begin to. What is ended
     /// already stays as it is.
     pub async fn when_unread(&self) {

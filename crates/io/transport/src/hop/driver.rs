@@ -2,9 +2,10 @@
 //! place where HTOTP and quinn meet; `lanes` is the same for TCP.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use farhop_htotp::scheduler::StreamId;
 use farhop_htotp::session::{Direction, Transmit, URGENT};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use quinn::{Chunk, Connection, ReadError, RecvStream, SendStream, StoppedError, VarInt, WriteError};
+use quinn::{Connection, ReadError, RecvStream, SendStream, StoppedError, VarInt, WriteError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -31,8 +32,8 @@ const LISTEN: Duration = Duration::from_millis(200);
 const LISTEN_CLOSELY: Duration = Duration::from_millis(50);
 /// A datagram that asks for an acknowledgement.
 const PROBE: Bytes = Bytes::from_static(&[0]);
-/// Bytes read at once.
-const CHUNK: usize = 64 * 1024;
+/// Pieces of a stream read at once. Each comes from a packet of its own, and of those a socket brings as many at a time.
+const PIECES: usize = 48;
 
 type Jobs<T> = FuturesUnordered<Pin<Box<dyn Future<Output = T> + Send>>>;
 /// A stream opened, with its receiving side where it has one; `None` once the connection has ended.
@@ -40,7 +41,7 @@ type Opened = (StreamId, Option<(SendStream, Option<RecvStream>)>);
 /// A write done; its side comes back unless it was its last.
 type Written = (StreamId, Option<SendStream>, Result<(), WriteError>);
 /// A read done; its side comes back unless it was interrupted.
-type Read = (StreamId, Option<RecvStream>, Result<Option<Chunk>, ReadError>);
+type Read = (StreamId, Option<RecvStream>, Result<Option<Vec<Bytes>>, ReadError>);
 /// The peer wants no more of a stream, or it is complete.
 type Stopped = (StreamId, Result<Option<VarInt>, StoppedError>);
 
@@ -397,7 +398,7 @@ impl Driver {
         self.reads.push(Box::pin(async move {
             tokio::select! {
                 biased;
-                result = recv.read_chunk(CHUNK, true) => (id, Some(recv), result),
+                result = read_pieces(&mut recv) => (id, Some(recv), result),
                 Ok(code) = interrupted => {
                     let _ = recv.stop(varint(code));
                     (id, None, Ok(None))
@@ -406,7 +407,12 @@ impl Driver {
         }));
     }
 
-    fn read(&mut self, id: StreamId, stream: Option<RecvStream>, result: Result<Option<Chunk>, ReadError>) {
+    fn read(
+        &mut self,
+        id: StreamId,
+        stream: Option<RecvStream>,
+        result: Result<Option<Vec<Bytes>>, ReadError>,
+    ) {
         let Some(mut recv) = stream else { return };
         if self.ins.remove(&id).is_none() {
             // Stopped while it was lent.
@@ -416,8 +422,9 @@ impl Driver {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         match result {
-            Ok(Some(chunk)) => {
-                state.session.handle_data(shared.now(), id, chunk.bytes);
+            Ok(Some(pieces)) => {
+                let now = shared.now();
+                pieces.into_iter().for_each(|piece| state.session.handle_data(now, id, piece));
                 let broken = state.dispatch(&shared);
                 if let Some(reason) = broken {
                     state.close(&shared, reason);
@@ -436,6 +443,18 @@ impl Driver {
             Err(_) => {}
         }
     }
+}
+
+/// What is there of a stream, at least one piece and in order; none at its end. A read that waits holds no room for them. Cancel-safe,
+/// as what it is made of is.
+async fn read_pieces(recv: &mut RecvStream) -> Result<Option<Vec<Bytes>>, ReadError> {
+    poll_fn(|cx| {
+        let mut pieces = [const { Bytes::new() }; PIECES];
+        // It keeps nothing between polls.
+        let count = ready!(pin!(recv.read_chunks(&mut pieces)).poll(cx))?;
+        Poll::Ready(Ok(count.map(|count| pieces.into_iter().take(count).collect())))
+    })
+    .await
 }
 
 fn varint(code: u64) -> VarInt {

@@ -12,9 +12,9 @@ use farhop_htotp::session::code;
 use farhop_htotp::{RequestHead, ResponseHead};
 use http::HeaderMap;
 
-use super::State;
 use super::line::Line;
 use super::state::SMALL;
+use super::{Shared, State};
 
 /// What arrives on a stream, in order.
 #[derive(Debug, PartialEq, Eq)]
@@ -146,7 +146,6 @@ impl Receiver {
     /// The next arrival if one is here.
     pub fn take(&mut self) -> Option<Arrival> {
         let arrival = self.line.act(|shared, state, id| {
-            let read_ahead = state.read_ahead();
             let arrival = match state.slots.get_mut(&id) {
                 Some(slot) => {
                     if state.closed.is_some() {
@@ -154,12 +153,8 @@ impl Receiver {
                         slot.arrivals.retain(|arrival| arrival.promise().is_none());
                     }
                     let arrival = slot.arrivals.pop_front();
-                    slot.buffered = slot.buffered.saturating_sub(arrival.as_ref().map_or(0, Arrival::size));
-                    if slot.paused && slot.buffered < read_ahead / 2 {
-                        slot.paused = false;
-                        state.resume.push(id);
-                        shared.work.notify_one();
-                    }
+                    let size = arrival.as_ref().map_or(0, Arrival::size);
+                    taken(shared, state, id, size);
                     arrival
                 }
                 None => Some(Arrival::Lost),
@@ -169,6 +164,22 @@ impl Receiver {
         self.done |=
             matches!(arrival, Some(Arrival::Ended | Arrival::Failed(_) | Arrival::Reset(_) | Arrival::Lost));
         arrival
+    }
+
+    /// Adds what is here of the body to `bodies`, up to so many pieces in all and as far as nothing else comes between.
+    pub fn take_bodies(&mut self, bodies: &mut Vec<Bytes>, most: usize) {
+        self.line.act(|shared, state, id| {
+            let Some(slot) = state.slots.get_mut(&id) else { return };
+            let mut size = 0;
+            while bodies.len() < most
+                && let Some(Arrival::Body(bytes)) =
+                    slot.arrivals.pop_front_if(|arrival| matches!(arrival, Arrival::Body(_)))
+            {
+                size += bytes.len();
+                bodies.push(bytes);
+            }
+            taken(shared, state, id, size);
+        });
     }
 }
 
@@ -374,6 +385,18 @@ impl Drop for Sender {
             }
             state.sweep(id);
         });
+    }
+}
+
+/// So many bytes wait no longer for their reader: a stream that was not read for it goes on.
+fn taken(shared: &Shared, state: &mut State, id: StreamId, size: usize) {
+    let read_ahead = state.read_ahead();
+    let Some(slot) = state.slots.get_mut(&id) else { return };
+    slot.buffered = slot.buffered.saturating_sub(size);
+    if slot.paused && slot.buffered < read_ahead / 2 {
+        slot.paused = false;
+        state.resume.push(id);
+        shared.work.notify_one();
     }
 }
 

@@ -81,7 +81,7 @@ impl Dialers {
         if self.choice != Choice::Either || connection.kind() == Kind::Tcp {
             return std::future::pending().await;
         }
-        let known = |sender| Watch::new(self.plan.sending_rate(sender));
+        let known = |sender| Watch::new(self.known_rate(sender, addr));
         let mut watches = [End::Ground, End::Remote].map(|sender| (sender, known(sender)));
         let start = Instant::now();
         loop {
@@ -127,9 +127,24 @@ impl Dialers {
         }
     }
 
+    /// What the path to `addr` carries of what `sender` sends, by settings or by what earlier carriers have measured: among them
+    /// may be one over TCP.
+    fn known_rate(&self, sender: End, addr: SocketAddr) -> Option<BitRate> {
+        let measured = self.learned().of(addr.ip());
+        let seen = if sender == End::Ground { measured.receiving } else { measured.sending };
+        self.plan.sending_rate(sender).or(seen)
+    }
+
     /// What has come of the datagrams of `sender`, and is wanted of them.
     fn arrived(&self, sender: End, connection: &Connection, hop: &Hop, start: Instant) -> Arrived {
         let now = start.elapsed();
+        let round_trip = match connection {
+            Connection::Quic(connection) => {
+                hop.measured().round_trip.map(|measured| (connection.rtt(), measured.least))
+            }
+            // No trial asks.
+            Connection::Tcp(_) => None,
+        };
         if sender == End::Remote {
             let wanted = if hop.is_held_up() { Wanted::Certainly } else { Wanted::Nothing };
             return match connection {
@@ -137,7 +152,7 @@ impl Dialers {
                     let (path, bytes) = (connection.stats().path, wake::acknowledged(connection));
                     let (packets, lost) =
                         (path.sent_packets.saturating_sub(path.lost_packets), path.lost_packets);
-                    Arrived { now, bytes, packets, lost, wanted }
+                    Arrived { now, bytes, packets, lost, wanted, round_trip }
                 }
                 Connection::Tcp(connection) => {
                     Arrived { now, bytes: connection.acknowledged(), wanted, ..Arrived::default() }
@@ -157,6 +172,7 @@ impl Dialers {
                     packets: counters.received.sources,
                     lost: counters.received.lost,
                     wanted,
+                    round_trip,
                 }
             }
             Connection::Tcp(connection) => {

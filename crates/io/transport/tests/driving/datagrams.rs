@@ -11,7 +11,7 @@ use farhop_transport::path::PathPlan;
 use farhop_units::{BitRate, Bytes as Size};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::ends::ends;
+use crate::ends::{Carrier, ends};
 
 /// Numbers of the flows.
 const CALL: u64 = 1;
@@ -152,6 +152,55 @@ async fn datagrams_use_what_the_link_has_and_leave_it_to_streams_that_are_more_u
 const CALLS: u64 = 10;
 const SHORT: usize = 23;
 
+/// So many calls of ground's, spread evenly over a packet's time; how long each of their packets took.
+async fn speech(carrier: &Carrier, calls: u64) -> Vec<Duration> {
+    let (start, far) = (Instant::now(), carrier.far.clone());
+    let speaking = tokio::spawn(async move {
+        sleep(FILLS).await;
+        for spoken in 0..SPOKEN as u64 * calls {
+            let mut packet = [0; SHORT];
+            packet[..8].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
+            assert!(far.send_datagram(1 + spoken % calls, Form::Plain, 2, Class::Expedited, &packet));
+            sleep(PACKET_TIME / calls as u32).await;
+        }
+    });
+    let mut took = Vec::new();
+    let listening = async {
+        while let Some(incoming) = carrier.near.accept().await {
+            let Incoming::Datagram { flow, payload, .. } = incoming else { continue };
+            if (1..=calls).contains(&flow) {
+                let sent = u64::from_be_bytes(payload[..8].try_into().unwrap());
+                took.push(start.elapsed() - Duration::from_micros(sent));
+            }
+        }
+    };
+    assert!(timeout(WHOLE, listening).await.is_err(), "the carrier is there");
+    speaking.await.unwrap();
+    took
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_share_packets_on_a_slow_link_and_wait_little_for_it() {
+    let mut profile = Profile::named("geo-hylas2").unwrap();
+    std::mem::swap(&mut profile.forward, &mut profile.return_);
+    let rate = profile.forward.rate.unwrap();
+    let mut measured = Vec::new();
+    for calls in [1, CALLS] {
+        let mut ends = ends(&profile, PathPlan::for_profile(&profile).with_repair(0), Choice::Rate, None, 1);
+        let carrier = ends.call().await;
+        let before = ends.crossed();
+        let took = speech(&carrier, calls).await;
+        let packets = SPOKEN as u64 * calls;
+        assert_eq!(took.len() as u64, packets, "none is lost");
+        measured.push(((ends.crossed() - before) / packets, took.into_iter().max().unwrap()));
+    }
+    let [(alone, least), (shared, longest)] = measured[..] else { unreachable!("two were measured") };
+    // Two thirds of a packet that goes alone are no speech.
+    assert!(alone > 70 && shared * 10 <= alone * 6, "{shared} bytes in place of {alone}");
+    let most = least + Duration::from_millis(5) + rate.time_for(Size(3 * alone));
+    assert!(longest <= most, "{longest:?} of {most:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn calls_that_take_most_of_a_slow_link_wait_neither_for_bulk_nor_for_acknowledgements() {
     let mut profile = Profile::named("geo-hylas2").unwrap();
@@ -173,26 +222,7 @@ async fn calls_that_take_most_of_a_slow_link_wait_neither_for_bulk_nor_for_ackno
         pour(carrier.far.clone(), profile.forward.rate.unwrap()),
         pour(carrier.near.clone(), profile.return_.rate.unwrap()),
     ];
-    let (start, far) = (Instant::now(), carrier.far.clone());
-    let speaking = tokio::spawn(async move {
-        sleep(FILLS).await;
-        for spoken in 0..SPOKEN as u64 * CALLS {
-            let mut packet = [0; SHORT];
-            packet[..8].copy_from_slice(&(start.elapsed().as_micros() as u64).to_be_bytes());
-            assert!(far.send_datagram(1 + spoken % CALLS, Form::Plain, 2, Class::Expedited, &packet));
-            sleep(PACKET_TIME / CALLS as u32).await;
-        }
-    });
-    let mut took = Vec::new();
-    let listening = async {
-        while let Some(incoming) = carrier.near.accept().await {
-            let Incoming::Datagram { flow: 1..=CALLS, payload, .. } = incoming else { continue };
-            let sent = u64::from_be_bytes(payload[..8].try_into().unwrap());
-            took.push(start.elapsed() - Duration::from_micros(sent));
-        }
-    };
-    assert!(timeout(WHOLE, listening).await.is_err(), "the carrier is there");
-    speaking.await.unwrap();
+    let took = speech(&carrier, CALLS).await;
     pouring.iter().for_each(|it| it.abort());
     assert_eq!(took.len(), SPOKEN * CALLS as usize, "none is lost");
     let longest = took.iter().skip(took.len() / 10).max().unwrap();

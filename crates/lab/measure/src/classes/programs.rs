@@ -407,9 +407,10 @@ fn aria(into: &Path, folder: &Path) -> Result<Command, MeasureError> {
 /// Twelve seconds of a test picture, in pieces of two, in one rendition.
 fn film(folder: &Path) -> Result<(), MeasureError> {
     let failed = MeasureError::system("ffmpeg");
-    let source = "testsrc=size=320x180:rate=15";
+    let source = "testsrc=size=320x180:rate=25";
     let mut make = program("ffmpeg", &["-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", source])?;
-    make.args(["-t", "12", "-g", "30", "-c:v", "mpeg4", "-b:v", "300k", "-f", "hls", "-hls_time", "2"]);
+    // Each piece of MPEG-2 says itself how large its pictures are: it is played wherever one begins.
+    make.args(["-t", "12", "-g", "50", "-c:v", "mpeg2video", "-b:v", "300k", "-f", "hls", "-hls_time", "2"]);
     make.args(["-hls_list_size", "0"]).arg(folder.join("list.m3u8"));
     let output = make.stdin(Stdio::null()).output().map_err(&failed)?;
     if !output.status.success() {

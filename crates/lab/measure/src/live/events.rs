@@ -14,10 +14,12 @@ use crate::{Row, Verdict};
 /// Events that are timed, and milliseconds between them: rarely two in one round trip, so that nothing carries another along.
 const EVENTS_TIMED: usize = 20;
 const EVERY_MS: u64 = 350;
-/// What a long poll waits for, in milliseconds.
+/// What a long poll waits for, and how much longer each does than the one before, in milliseconds: what is timed is one answer, not
+/// several that come out of one machine at once.
 const AFTER_MS: u64 = 1500;
+const APART_MS: u64 = 100;
 /// Polls that are timed.
-const POLLS: usize = 5;
+const POLLS: u64 = 5;
 
 /// Events and polls through Farhop, over a path that takes `half` from the origin to the user.
 pub(super) async fn rows(ways: &Ways, half: Duration) -> io::Result<Vec<Row>> {
@@ -29,7 +31,8 @@ pub(super) async fn rows(ways: &Ways, half: Duration) -> io::Result<Vec<Row>> {
         Row::judged(what, measured, format!("half a round trip + 5 ms = {}", ms(bound)), worst <= bound)
     };
     let (farhop, mut direct) = tokio::try_join!(events(&ways.farhop), events(&ways.direct))?;
-    let polls = futures_util::future::try_join_all((0..POLLS).map(|_| poll(&ways.farhop))).await?;
+    let polls =
+        futures_util::future::try_join_all((0..POLLS).map(|number| poll(&ways.farhop, number))).await?;
     let mut rows = vec![
         judged("server-sent events, written to received, geo-hylas2", farhop),
         judged("long polls, answered to received, geo-hylas2", polls),
@@ -50,7 +53,7 @@ pub(crate) async fn told(visitor: &Visitor) -> io::Result<u64> {
 
 /// An answer that its origin withholds for a while.
 pub(crate) async fn polled(visitor: &Visitor) -> io::Result<u64> {
-    poll(visitor).await.map(|_| 1)
+    poll(visitor, 0).await.map(|_| 1)
 }
 
 /// How long each event took.
@@ -72,8 +75,9 @@ async fn events(visitor: &Visitor) -> io::Result<Vec<Duration>> {
 }
 
 /// How long an answer took that its origin had withheld.
-async fn poll(visitor: &Visitor) -> io::Result<Duration> {
-    let mut lines = ask(visitor, &format!("{POLL}?after={AFTER_MS}"), "*/*").await?;
+async fn poll(visitor: &Visitor, number: u64) -> io::Result<Duration> {
+    let after = AFTER_MS + number * APART_MS;
+    let mut lines = ask(visitor, &format!("{POLL}?after={after}"), "*/*").await?;
     let mut line = String::new();
     while lines.read_line(&mut line).await? > 0 {
         if let Ok(written) = line.trim().parse::<u64>()

@@ -678,6 +678,49 @@ pub(super) const ALL: &[Behaviour] = &[
         ],
     ),
     it(
+        "RFC 9111 §4.3.4",
+        "a part that is stale is asked about, and a 304 renews it",
+        &[
+            (
+                "206 Partial Content\r\nCache-Control: max-age=0\r\nETag: \"a\"\r\nContent-Range: bytes 2-6/10",
+                "23456",
+            ),
+            ("304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"a\"", ""),
+        ],
+        &[
+            get(206, "23456", Asked).with(&[("range", "bytes=2-6")]),
+            get(206, "345", AskedWith("if-none-match: \"a\"")).with(&[("range", "bytes=3-5")]),
+            get(206, "56", Idle).with(&[("range", "bytes=5-6")]).has("content-range", "bytes 5-6/10"),
+        ],
+    ),
+    it(
+        "RFC 9111 §3.2",
+        "a 304 may say anew of what type the body is",
+        &[
+            ("200 OK\r\nCache-Control: max-age=0\r\nETag: \"a\"\r\nContent-Type: text/plain", "a"),
+            ("304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\nContent-Type: text/css", ""),
+        ],
+        &[
+            get(200, "a", Asked).has("content-type", "text/plain"),
+            get(200, "a", Asked).has("content-type", "text/css"),
+            get(200, "a", Idle).has("content-type", "text/css"),
+        ],
+    ),
+    it(
+        "RFC 9111 §4.1",
+        "what fits by its Vary goes before a later answer that has left it out",
+        &[
+            ("200 OK\r\nCache-Control: max-age=600\r\nVary: Accept-Language", "de"),
+            ("200 OK\r\nCache-Control: max-age=600", "any"),
+        ],
+        &[
+            get(200, "de", Asked).with(&[("accept-language", "de")]),
+            get(200, "any", Asked),
+            get(200, "de", Idle).with(&[("accept-language", "de")]),
+            get(200, "any", Idle).with(&[("accept-language", "fr")]),
+        ],
+    ),
+    it(
         "RFC 9110 §14.4",
         "a range beyond the end of what is held is 416 and says how long it is",
         &[("200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"", "0123456789"), ("200 OK", "b")],

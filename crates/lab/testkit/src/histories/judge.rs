@@ -115,6 +115,11 @@ impl Judge {
         self.origins.truth(self.number, |truth| truth.fail_or_mend(thing));
     }
 
+    /// The next body of a thing breaks off at the origin.
+    pub(super) fn break_off(&self, thing: usize) {
+        self.origins.truth(self.number, |truth| truth.break_off(thing));
+    }
+
     /// A user begins to load a page.
     pub(super) fn load_begins(&self, by: Browser, page: usize) {
         let moment = self.origins.truth(self.number, |truth| truth.moment);
@@ -132,6 +137,8 @@ impl Judge {
         memory.findings.answers += 1;
         let verdict = self.origins.truth(self.number, |truth| match &came {
             Ok(came) => self.verdict(&mut memory, truth, asked, came),
+            // What breaks off at the origin breaks off here.
+            Err(_) if truth.has_broken(asked.thing, self.since(&memory, truth, asked)) => Ok(()),
             Err(why) => Err(why.clone()),
         });
         if let Err(why) = verdict {
@@ -173,6 +180,10 @@ impl Judge {
         if came.status == StatusCode::SERVICE_UNAVAILABLE {
             let failed = truth.has_failed(thing, self.since(memory, truth, asked));
             return if failed { Ok(()) } else { Err("WRONG: the origin has not failed".into()) };
+        }
+        if came.status == StatusCode::BAD_GATEWAY {
+            let broken = truth.has_broken(thing, self.since(memory, truth, asked));
+            return if broken { Ok(()) } else { Err("WRONG: nothing has broken off at the origin".into()) };
         }
         let allowed = self.allowed(memory, truth, asked);
         let serial = serial_of(&came.body).unwrap_or(0);

@@ -2,8 +2,8 @@
 //!
 //! A history is a small site whose answers depend on who asks, in which language, with which `Accept`, cookies and
 //! credentials, under every kind of caching rule, and a course of page loads, single requests, reloads, posts and changes
-//! at the origin by users with addresses of their own. Everything follows from one number. Some histories wait until what they
-//! were given has ended, and have origins that fail. `judge` is the reference: it knows no cache but what the origin's own
+//! at the origin by users with addresses of their own. Everything follows from one number. Bodies break off. Some histories wait until
+//! what they were given has ended, and have origins that fail. `judge` is the reference: it knows no cache but what the origin's own
 //! fields allow and when it said them, and shares no code with what it checks.
 
 mod judge;
@@ -194,6 +194,9 @@ async fn one(road: &Road, slot: u8, number: u64, waits: bool, outcome: &mut Outc
         let who = random.below(users.len() as u64) as usize;
         if waits && random.chance(1, 8) {
             judge.fail_or_mend(random.below(model.things.len() as u64) as usize);
+        }
+        if random.chance(1, 12) {
+            judge.break_off(random.below(model.things.len() as u64) as usize);
         }
         if waits && waited < MOST_WAITS && random.chance(1, 4) {
             waited += 1;

@@ -3,14 +3,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -38,6 +40,9 @@ pub(super) struct Truth {
     /// Things that are answered 503 for now, and the moment in which each last was.
     failing: HashSet<usize>,
     failed: HashMap<usize, u64>,
+    /// Things whose next answer breaks off, and the moment in which one last did.
+    breaking: HashSet<usize>,
+    broken: HashMap<usize, u64>,
     /// Numbers of answers to requests that forbade to keep them.
     pub(super) unkept: HashSet<u64>,
 }
@@ -54,6 +59,16 @@ impl Truth {
         if !self.failing.remove(&thing) {
             self.failing.insert(thing);
         }
+    }
+
+    /// The next body of a thing breaks off.
+    pub(super) fn break_off(&mut self, thing: usize) {
+        self.breaking.insert(thing);
+    }
+
+    /// Whether a body of a thing broke off since this moment.
+    pub(super) fn has_broken(&self, thing: usize, since: u64) -> bool {
+        self.broken.get(&thing).is_some_and(|moment| *moment >= since)
     }
 
     /// When this content of a thing was last said to be what it is.
@@ -112,6 +127,8 @@ impl Origins {
             said: HashMap::new(),
             failing: HashSet::new(),
             failed: HashMap::new(),
+            breaking: HashSet::new(),
+            broken: HashMap::new(),
             unkept: HashSet::new(),
         };
         self.locked().insert(number, truth);
@@ -156,7 +173,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, open: Arc<
 async fn serve(
     open: Arc<Mutex<HashMap<u64, Truth>>>,
     request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Content>, Infallible> {
     let (head, body) = request.into_parts();
     // A body that breaks off is the sender's affair; the answer is the same.
     let _ = body.collect().await;
@@ -175,7 +192,68 @@ async fn serve(
         let fields = vec![(header::CACHE_CONTROL, "no-store".to_owned())];
         return Ok(answer(StatusCode::OK, fields, posted(thing, version)));
     }
-    Ok(get(truth, number, thing, &head.headers))
+    let mut answer = get(truth, number, thing, &head.headers);
+    let is_long = answer.body().length > 1 && answer.status() != StatusCode::SERVICE_UNAVAILABLE;
+    if head.method == Method::GET && is_long && truth.breaking.remove(&thing) {
+        truth.broken.insert(thing, truth.moment);
+        answer.body_mut().break_off();
+    }
+    Ok(answer)
+}
+
+/// A body, all of it or as far as it comes.
+struct Content {
+    bytes: Option<Bytes>,
+    /// As long as is told.
+    length: u64,
+    breaks: bool,
+    /// Once what came before is on its way.
+    waits: u8,
+}
+
+impl Content {
+    fn new(bytes: Vec<u8>) -> Content {
+        let length = bytes.len() as u64;
+        Content { bytes: Some(bytes.into()).filter(|_| length > 0), length, breaks: false, waits: 0 }
+    }
+
+    fn break_off(&mut self) {
+        let half = self.length as usize / 2;
+        self.bytes.iter_mut().for_each(|bytes| bytes.truncate(half));
+        (self.breaks, self.waits) = (true, 3);
+    }
+}
+
+impl hyper::body::Body for Content {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        if let Some(bytes) = self.bytes.take() {
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        if !self.breaks {
+            return Poll::Ready(None);
+        }
+        // What was given is written where more is waited for, and not where that fails at once.
+        if self.waits > 0 {
+            self.waits -= 1;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Some(Err(std::io::ErrorKind::BrokenPipe.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none() && !self.breaks
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
 }
 
 /// The field that is the user's own.
@@ -197,7 +275,7 @@ fn place(path: &str) -> Option<(u64, usize)> {
     Some((number.parse().ok()?, thing.parse().ok()?))
 }
 
-fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Response<Full<Bytes>> {
+fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Response<Content> {
     truth.serial += 1;
     let model = truth.model.clone();
     let thing = &model.things[place];
@@ -268,10 +346,10 @@ fn get(truth: &mut Truth, number: u64, place: usize, asked: &HeaderMap) -> Respo
     }
 }
 
-fn answer(status: StatusCode, fields: Vec<(HeaderName, String)>, body: Vec<u8>) -> Response<Full<Bytes>> {
+fn answer(status: StatusCode, fields: Vec<(HeaderName, String)>, body: Vec<u8>) -> Response<Content> {
     let mut response = Response::builder().status(status);
     for (name, value) in fields {
         response = response.header(name, value);
     }
-    response.body(Full::new(body.into())).expect("every field was valid")
+    response.body(Content::new(body)).expect("every field was valid")
 }

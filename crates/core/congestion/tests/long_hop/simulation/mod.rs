@@ -9,7 +9,7 @@ mod sender;
 
 use std::time::Duration;
 
-use farhop_congestion::Controller;
+use farhop_congestion::{Arrived, Controller, Wanted};
 use farhop_orbit::{Path, Profile, Way};
 use farhop_units::Bytes;
 
@@ -127,6 +127,15 @@ impl Simulation {
     /// Bytes that a connection's peer has acknowledged.
     pub(crate) fn delivered(&self, flow: usize) -> u64 {
         self.flows[flow].sender.acked
+    }
+
+    /// What has come of a connection, of which more is to come, as its receiver has it.
+    pub(crate) fn arrived(&self, flow: usize) -> Arrived {
+        let Flow { sender, receiver, .. } = &self.flows[flow];
+        let (packets, lost) = receiver.counts();
+        let wanted = if sender.is_done() { Wanted::Nothing } else { Wanted::Perhaps };
+        let bytes = Bytes(packets * PAYLOAD);
+        Arrived { now: self.now, bytes, packets, lost, wanted, round_trip: sender.round_trip() }
     }
 
     /// From an object's request to its last byte at the receiver, had the request crossed the link.

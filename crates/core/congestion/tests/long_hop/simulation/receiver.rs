@@ -39,6 +39,12 @@ impl Receiver {
         self.due.take_if(|due| *due <= now).map(|_| std::mem::take(&mut self.pending))
     }
 
+    /// Packets that came, and those that are missing among them.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let packets = self.arrived.len() as u64;
+        (packets, self.next_expected - packets)
+    }
+
     /// When the last piece of an object came; `None` while some are missing.
     pub(super) fn completed(&self, sender: &Sender, object: usize) -> Option<Duration> {
         let mut pieces: Vec<Option<Duration>> = vec![None; sender.objects[object].pieces() as usize];

@@ -86,6 +86,11 @@ impl Sender {
         self.objects.push(object);
     }
 
+    /// The round trip at present, and the shortest.
+    pub(super) fn round_trip(&self) -> Option<(Duration, Duration)> {
+        self.min_rtt.map(|least| (self.rtt, least))
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.arrived.len() as u64 == self.objects.iter().map(Object::pieces).sum::<u64>()
     }

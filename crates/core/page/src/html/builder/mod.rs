@@ -202,15 +202,19 @@ impl Builder {
     }
 
     fn pop(&mut self) {
-        if !self.stack.is_empty() {
-            self.remove(self.stack.len() - 1);
+        if let Some(open) = self.stack.pop() {
+            self.closed(open.kind);
         }
     }
 
     fn remove(&mut self, depth: usize) {
         let open = self.stack.remove(depth);
-        self.named[open.kind.name as usize % NAMED] -= 1;
-        self.templates -= usize::from(open.kind == TEMPLATE);
+        self.closed(open.kind);
+    }
+
+    fn closed(&mut self, kind: Kind) {
+        self.named[kind.name as usize % NAMED] -= 1;
+        self.templates -= usize::from(kind == TEMPLATE);
     }
 
     /// Whether an element of this name may be open.

@@ -301,7 +301,7 @@ fn text_that_comes_later_brings_its_font_then() {
     let mut page = Page::new();
     page.html("<p>abc</p>").css(&format!("{FACES}p{{font-family:R}}"));
     assert_eq!(page.names(), "r-latin");
-    page.styles.text(NodeId(2), "где");
+    page.styles.text(NodeId(2), "где", false);
     page.styles.nodes(&page.tree);
     assert_eq!(page.take().names(), "r-cyrillic r-latin");
     let font = &page.found[0];

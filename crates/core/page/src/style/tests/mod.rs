@@ -2,15 +2,15 @@
 //! Chromium where the standards leave a choice.
 
 use super::*;
+use crate::decode::Charset;
 use crate::steps::Steps;
 use crate::tree::Position;
-use encoding_rs::UTF_8;
 
 mod bounds;
 mod matching;
 mod sheets;
 
-const AROUND: Around = Around { encoding: UTF_8, scope: Scope::DOCUMENT };
+const AROUND: Around = Around { charset: Charset::UTF_8, scope: Scope::DOCUMENT };
 
 /// One page while it loads.
 struct Page {
@@ -39,7 +39,7 @@ impl Page {
         let mut open = vec![(NodeId(1), None)];
         for piece in markup.split_inclusive('>').flat_map(|piece| piece.split_inclusive_before('<')) {
             let Some(tag) = piece.strip_prefix('<').and_then(|tag| tag.strip_suffix('>')) else {
-                self.styles.text(open.last().unwrap().0, piece);
+                self.styles.text(open.last().unwrap().0, piece, false);
                 continue;
             };
             if tag.starts_with('/') {
@@ -53,7 +53,7 @@ impl Page {
             let position = Position { hidden_itself, ..Position::default() };
             let node = self.tree.push(name, pairs.iter().copied(), Some(parent), previous, position).unwrap();
             if let Some((_, style)) = pairs.iter().find(|(name, _)| *name == "style") {
-                self.styles.inline(node, style, &base, UTF_8);
+                self.styles.inline(node, style, &base, Charset::UTF_8);
             }
             open.last_mut().unwrap().1 = Some(node);
             if !matches!(name, "img" | "br" | "input") {
