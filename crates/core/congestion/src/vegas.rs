@@ -137,15 +137,15 @@ mod tests {
     #[test]
     fn slow_start_doubles_in_every_other_round() {
         let mut vegas = Vegas::new(Bytes(1200));
-        assert_eq!(packets_after_rounds(&mut vegas, 1, 6), [20, 21, 42, 43, 86, 87]);
+        assert_eq!(packets_after_rounds(&mut vegas, 1, 6), [20, 20, 40, 40, 80, 80]);
     }
 
     #[test]
     fn slow_start_ends_as_soon_as_packets_queue_and_two_to_four_stay_in_the_queue() {
         let mut vegas = Vegas::new(Bytes(1200));
-        let windows = play(&mut vegas, 60, 20);
+        let windows = play(&mut vegas, 60, 28);
         assert!(!vegas.is_searching(), "{windows:?}");
-        assert!(windows[14..].iter().all(|window| (62..=64).contains(window)), "{windows:?}");
+        assert!(windows[20..].iter().all(|window| (62..=64).contains(window)), "{windows:?}");
     }
 
     #[test]
