@@ -74,12 +74,15 @@ fn summed(plan: &Plan, runs: &[Run], course: &Course<'_>, cell: Cell) -> StudyCe
             failures.push(fault.clone());
         }
     }
-    let of = |measure: &Measure| counting.iter().filter_map(|run| run.values.get(measure.name()).copied());
+    let of = |measure: Measure| {
+        let name = measure.name();
+        counting.iter().filter_map(move |run| run.values.get(name).copied())
+    };
     let values = plan
         .measures
         .iter()
-        .filter_map(|measure| Some((measure.name().to_owned(), Summary::of(of(measure))?.into())));
-    let each = plan.measures.iter().map(|measure| (measure.name().to_owned(), of(measure).collect()));
+        .filter_map(|measure| Some((measure.name().to_owned(), Summary::of(of(*measure))?.into())));
+    let each = plan.measures.iter().map(|measure| (measure.name().to_owned(), of(*measure).collect()));
     StudyCell {
         page: plan.pages[cell.page].name.clone(),
         link: plan.links[cell.link].name.clone(),
