@@ -364,6 +364,7 @@ async fn ground_is_told_of_pages_alone_and_only_if_it_makes_use_of_that() {
 #[tokio::test]
 async fn ground_is_told_of_a_page_to_which_a_redirect_leads() {
     let world = holding_a_page().await;
+    let mut events = world.bus.subscribe();
     let client = world.get("/from", DOCUMENT).await;
     world.give(302, &[("location", "/"), ("cache-control", "no-store")], "").await;
     assert!(answer(client).await.starts_with("HTTP/1.1 302 "));
@@ -377,6 +378,7 @@ async fn ground_is_told_of_a_page_to_which_a_redirect_leads() {
     push.answer(&head(UNCACHEABLE), Coding::Identity, None);
     push.write(Bytes::from_static(b"promised")).await.unwrap();
     push.finish(None);
+    until(&mut events, |event| matches!(event, Event::Promised { .. })).await;
     assert!(given(&world).await.contains("promised"));
 }
 
