@@ -27,6 +27,8 @@ const LONGEST: Duration = Duration::from_millis(500);
 const TWO_PACKETS: Bytes = Bytes(2 * 1452);
 /// A full packet with its headers, the headers of IPv4 and UDP, and the largest piece that the scheduler hands out.
 const PACKET: Bytes = Bytes(1480);
+/// The same while little goes ahead, when packets are short.
+const SHORT_PACKET: Bytes = Bytes(580);
 const HEADERS: u64 = 28;
 const LARGEST_GRANT: u64 = 16 << 10;
 /// No more than this share is taken off a rate for what left beyond it, and with what leaves beside.
@@ -215,8 +217,9 @@ impl Surplus {
         self.bytes = (self.bytes + left - full * passed).max(0.0);
         (self.sent, self.handed, self.at) = (sent, handed, now);
         // What is written ahead is meant to stand there, and so is the packet on its way.
+        let packet = if ahead > CALM { PACKET } else { SHORT_PACKET };
         let ahead = rate.bytes_in(ahead);
-        let meant = ahead + Bytes(LARGEST_GRANT.min(ahead.0)).max(PACKET);
+        let meant = ahead + Bytes(LARGEST_GRANT.min(ahead.0)).max(packet);
         let beyond = ((self.bytes - meant.0 as f64).max(0.0) / full).min(MOST_RELIEF);
         let beside = self.beside.max(0.0) / full;
         BitRate((rate.0 as f64 * (1.0 - (beyond + beside).min(MOST_BESIDE))) as u64)
