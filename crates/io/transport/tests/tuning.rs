@@ -230,9 +230,12 @@ async fn a_path_that_turns_out_quicker_than_assumed_has_larger_windows_and_strea
     // Decided afresh: what differs is what is too little to change a window under way.
     let in_use = bytes(row(&near.path(Kind::Quic), "stream window").in_use);
     assert!(is_near(in_use as f64, bytes(stream.value) as f64, 0.25), "{in_use} of {stream:?}");
-    // The controller has to search again before the window counts.
-    fetch(&near, 15_000_000).await;
-    let took = fetch(&near, 20_000_000).await;
+    // The controller has to search again before the window counts, and it looks for less now and then: one transfer that
+    // the first window could not have carried shows that there is a larger one.
+    let mut took = Duration::MAX;
+    for _ in 0..4 {
+        took = took.min(fetch(&near, 20_000_000).await);
+    }
     let behind_the_first = distance.mul_f64(1.0 + 20e6 / bytes(stream.in_use) as f64);
     assert!(took < behind_the_first.mul_f64(0.95), "{took:?}, {behind_the_first:?} at the first window");
 }
