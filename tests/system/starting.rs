@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tokio::net::TcpStream;
 
-use crate::support::{Program, ended_with, farhop, keygen, raw, refused};
+use crate::support::{Local, Program, ended_with, farhop, keygen, raw, refused, until};
 
 fn write(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
     let file = folder.join(name);
@@ -51,6 +51,36 @@ fn a_port_in_use_is_named_by_each_end() {
     in_use(refused(farhop().args(["local", "--listen", &tcp])), &tcp);
     in_use(refused(farhop().args(["remote", "--config"]).arg(&remote)), &tcp);
     in_use(refused(farhop().args(["ground", "--config"]).arg(&ground)), &udp);
+}
+
+#[test]
+fn both_ends_in_one_process_listen_where_their_file_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let file = write(folder.path(), "local.toml", &format!("[remote]\nlisten = ['{taken}']\n"));
+    let said = refused(farhop().args(["local", "--config"]).arg(&file));
+    assert!(said.contains(&taken) && said.contains("in use"), "{said}");
+}
+
+#[tokio::test]
+async fn both_ends_in_one_process_read_their_file_anew_when_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "local.toml", "");
+    let mut local = Local::start(&["--config", file.to_str().unwrap()]).await;
+    write(
+        folder.path(),
+        "local.toml",
+        "[remote]\nconnect_ports = ['443', '8443']\n[ground]\nallow = ['127.0.0.0/8']\n",
+    );
+    let pid = local.program.child.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    until("both ends have their own in force", async || {
+        let said = local.program.said();
+        ["connect_ports", "allow"].iter().all(|key| said.contains(key)).then_some(())
+    })
+    .await;
+    local.program.assert_runs();
 }
 
 /// A remote that is passed `socket` as a service manager does it: as descriptor 3, named in the environment.

@@ -78,8 +78,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         End::Remote => check_remote(&load(Some(file), &arguments.sets)?)?,
         End::Ground => check_ground(&load(Some(file), &arguments.sets)?)?,
         End::Local => {
-            load::<LocalSettings>(Some(file), &arguments.sets)?;
-            "local: both ends".into()
+            let LocalSettings { remote, ground } = load(Some(file), &arguments.sets)?;
+            check_local(&remote, &ground)?
         }
         End::LinkManager => check_link(&load(Some(file), &arguments.sets)?)?,
     };
@@ -88,17 +88,35 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
     check_identity(&settings.identity)?;
+    check_users(settings)?;
+    for ground in &settings.ground {
+        check_keys("ground", ground.name.as_str(), &ground.keys)?;
+    }
+    let grounds = names(settings.ground.iter().map(|ground| &ground.name));
+    Ok(format!("remote of {grounds}{}", looked_into(settings)))
+}
+
+/// Identities and peers are made on the spot.
+fn check_local(remote: &RemoteSettings, ground: &GroundSettings) -> anyhow::Result<String> {
+    check_users(remote).context("[remote]")?;
+    check_trust(ground).context("[ground]")?;
+    Ok(format!("local: both ends{}", looked_into(remote)))
+}
+
+/// The CA and the passwords, which are read at the start.
+fn check_users(settings: &RemoteSettings) -> anyhow::Result<()> {
     if let Some(authority) = ca::authority(settings)? {
         authority.in_force().context("interception.ca")?;
     }
     if settings.auth.required {
         Passwords::load(&settings.auth.file)?;
     }
-    for ground in &settings.ground {
-        check_keys("ground", ground.name.as_str(), &ground.keys)?;
-    }
-    let grounds = names(settings.ground.iter().map(|ground| &ground.name));
-    Ok(format!("remote of {grounds}{}", looked_into(settings)))
+    Ok(())
+}
+
+fn check_trust(settings: &GroundSettings) -> anyhow::Result<()> {
+    Trust::only(&settings.origin.roots, &settings.origin.crls).context("[origin]")?;
+    Ok(())
 }
 
 /// Which connections are looked into and which are let through, by their ports.
@@ -118,7 +136,7 @@ fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
     for remote in &settings.remote {
         check_keys("remote", remote.name.as_str(), &remote.keys)?;
     }
-    Trust::only(&settings.origin.roots, &settings.origin.crls).context("[origin]")?;
+    check_trust(settings)?;
     Ok(format!("ground of {}", names(settings.remote.iter().map(|remote| &remote.name))))
 }
 

@@ -12,7 +12,7 @@ use farhop_control::Socket;
 use farhop_events::Bus;
 use farhop_ground::{Ground, path_plan};
 use farhop_orbit::Profile;
-use farhop_remote::Reach;
+use farhop_remote::{Reach, Running};
 use farhop_settings::{CarrierKind, Cidr, LocalSettings, is_given, load};
 use farhop_squeeze::Policy;
 use farhop_transport::identity::Identity;
@@ -23,17 +23,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::ground::epoch;
-use crate::{ca, log, output};
+use crate::log::{self, Log};
+use crate::{ca, output, remote};
 
 /// Runs both ends on this machine with a satellite link in software between them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Where the proxy listens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3128")]
-    listen: SocketAddr,
-    /// The link between the ends.
-    #[arg(long, value_name = "LINK", default_value = "none", value_parser = farhop_compare::links())]
-    link: Profile,
+    /// Where the proxy listens, in place of what the settings file says [default: 127.0.0.1:3128]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// The link between the ends, in place of the one that the settings file names [default: none]
+    #[arg(long, value_name = "LINK", value_parser = farhop_compare::links())]
+    link: Option<Profile>,
     /// An address range to fetch from although it is private or loopback, such as 127.0.0.0/8.
     #[arg(long, value_name = "CIDR", value_parser = range)]
     allow: Vec<String>,
@@ -58,6 +59,9 @@ pub(crate) struct Arguments {
     sets: Vec<String>,
 }
 
+/// The tables of the settings.
+const ENDS: [&str; 2] = ["remote", "ground"];
+
 pub(crate) fn range(text: &str) -> Result<String, String> {
     let wrong = |()| "not an address range; write it like 127.0.0.0/8".to_owned();
     text.parse().map(|range: Cidr| range.to_string()).map_err(wrong)
@@ -66,13 +70,20 @@ pub(crate) fn range(text: &str) -> Result<String, String> {
 impl Arguments {
     /// The options as settings, behind those that `--set` gives.
     fn settings(&self) -> anyhow::Result<Asked> {
-        // Of a link that has no name in settings the ends find out all by themselves.
-        let profile = if self.link.is_preset() { &self.link.name } else { "auto" };
-        let mut sets = vec![
-            format!("remote.listen=\"{}\"", self.listen),
-            format!("remote.link.profile=\"{profile}\""),
-            format!("ground.link.profile=\"{profile}\""),
-        ];
+        let file = self.config.as_deref();
+        let mut sets = Vec::new();
+        sets.extend(self.listen.map(|listen| format!("remote.listen=\"{listen}\"")));
+        let [at_remote, at_ground] =
+            ENDS.map(|end| is_given(file, &self.sets, &format!("{end}.link.profile")));
+        let named = (at_remote?, at_ground?);
+        let link = match &self.link {
+            // Of a link that has no name in settings the ends find out all by themselves.
+            Some(link) => Some(if link.is_preset() { link.name.as_str() } else { "auto" }),
+            None => (named == (false, false)).then_some("none"),
+        };
+        if let Some(link) = link {
+            sets.extend(ENDS.map(|end| format!("{end}.link.profile=\"{link}\"")));
+        }
         if !self.allow.is_empty() {
             sets.push(format!("ground.allow=\"{}\"", self.allow.join(",")));
         }
@@ -85,8 +96,16 @@ impl Arguments {
         }
         sets.extend(self.policy.map(|policy| format!("ground.squeeze.policy={policy}")));
         sets.extend(self.sets.iter().cloned());
-        let file = self.config.as_deref();
-        let settings = load(file, &sets)?;
+        let mut settings: LocalSettings = load(file, &sets)?;
+        if link.is_none() {
+            // There is one link between them: an end whose table names none goes by the other's.
+            let (remote, ground) = (&mut settings.remote.link, &mut settings.ground.link);
+            match named {
+                (true, false) => ground.profile.clone_from(&remote.profile),
+                (false, true) => remote.profile.clone_from(&ground.profile),
+                _ => {}
+            }
+        }
         // Their defaults would put sockets where nobody has asked for any.
         let [remote, ground] =
             [is_given(file, &sets, "remote.control")?, is_given(file, &sets, "ground.control")?];
@@ -108,7 +127,7 @@ struct Controls {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Asked { settings, controls } = arguments.settings()?;
-    log::start(settings.remote.log.level);
+    let log = log::start(settings.remote.log.level);
     let authority = match arguments.intercept {
         true => {
             Some(Arc::new(Authority::ephemeral(&Terms { name: "Farhop local".into(), ..Terms::default() })?))
@@ -119,16 +138,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ca::write(file, authority.certificate().pem().as_bytes())?;
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
-    runtime.block_on(serve(settings, arguments.link.clone(), authority, controls))
+    runtime.block_on(serve(arguments, settings, authority, controls, &log))
 }
 
 async fn serve(
+    arguments: &Arguments,
     settings: LocalSettings,
-    link: Profile,
     authority: Option<Arc<Authority>>,
     controls: Controls,
+    log: &Log,
 ) -> anyhow::Result<()> {
-    let LocalSettings { remote, ground } = settings;
+    let LocalSettings { remote, ground } = settings.clone();
     if remote.carrier == CarrierKind::Tcp {
         bail!("remote.carrier: the link between the ends of 'farhop local' carries no TCP; leave it at auto");
     }
@@ -137,8 +157,9 @@ async fn serve(
             "remote.transparent.enabled: 'farhop local' catches no connections; that is for 'farhop remote'"
         );
     }
-    // Settings may name another; of a link that is measured they name none.
-    let profile = remote.link.profile.clone().unwrap_or(link);
+    // Of a link that is measured settings name none.
+    let given = arguments.link.clone().map_or_else(|| Profile::named("none"), Ok);
+    let profile = remote.link.profile.clone().map_or(given, Ok)?;
     let (link, at_ground, at_remote) = link::pair(&profile, 1);
     let (ground_identity, remote_identity) = (Identity::generate()?, Identity::generate()?);
     let ground_key = ground_identity.public();
@@ -176,17 +197,45 @@ async fn serve(
     for address in running.addresses() {
         output::say(&format!("farhop: proxy on {address}, link {}", profile.name))?;
     }
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    until_told(&running, &ground, arguments, settings, log).await?;
     running.stop().await;
     // Waited for, so that the control socket's file is gone.
     tasks.shutdown().await;
     drop(link);
     Ok(())
+}
+
+/// SIGTERM and SIGINT end it, SIGHUP reads the settings anew.
+async fn until_told(
+    running: &Running,
+    ground: &Ground,
+    arguments: &Arguments,
+    mut settings: LocalSettings,
+    log: &Log,
+) -> anyhow::Result<()> {
+    // Where the CA is, is a matter of the start; one that was made for this run stays.
+    let started = settings.remote.clone();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = hangup.recv() => match arguments.settings() {
+                Err(error) => tracing::error!("settings stay as they are: {error:#}"),
+                Ok(Asked { settings: new, .. }) => {
+                    log.set(new.remote.log.level);
+                    remote::take_over(running, &settings.remote, &new.remote);
+                    farhop_ground::take_over(ground, new.ground.clone());
+                    if !arguments.intercept {
+                        remote::renew_authority(running, &started);
+                    }
+                    settings = new;
+                }
+            },
+        }
+    }
 }
 
 async fn accept(ground: Ground, mut listener: Listener) {

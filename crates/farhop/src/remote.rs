@@ -139,30 +139,40 @@ async fn until_told(
             _ = hangup.recv() => match arguments.settings() {
                 Err(error) => tracing::error!("settings stay as they are: {error}"),
                 Ok(new) => {
-                    for change in changes(&settings, &new) {
-                        match change.live {
-                            true => tracing::info!("{} is in force", change.key),
-                            false => tracing::warn!("{} needs a restart to be in force", change.key),
-                        }
-                    }
                     log.set(new.log.level);
-                    running.reload(new.clone());
+                    take_over(running, &settings, &new);
                     if let Some(Err(error)) = catching.map(|catching| catching.set(&new)) {
                         tracing::error!("what is caught stays as it is: {error:#}");
                     }
-                    match ca::authority(&started) {
-                        Ok(Some(authority)) => {
-                            ca::warn_of_its_end(&authority);
-                            if let Err(error) = running.renew(authority) {
-                                tracing::error!("the CA stays as it is: {error}");
-                            }
-                        }
-                        Ok(None) => {}
-                        Err(error) => tracing::error!("the CA stays as it is: {error:#}"),
-                    }
+                    renew_authority(running, &started);
                     settings = new;
                 }
             },
         }
+    }
+}
+
+/// Puts into force what of new settings can be, and says so of each that differs.
+pub(crate) fn take_over(running: &Running, settings: &RemoteSettings, new: &RemoteSettings) {
+    for change in changes(settings, new) {
+        match change.live {
+            true => tracing::info!("{} is in force", change.key),
+            false => tracing::warn!("{} needs a restart to be in force", change.key),
+        }
+    }
+    running.reload(new.clone());
+}
+
+/// Reads the CA again from where it was as the remote `started`.
+pub(crate) fn renew_authority(running: &Running, started: &RemoteSettings) {
+    match ca::authority(started) {
+        Ok(Some(authority)) => {
+            ca::warn_of_its_end(&authority);
+            if let Err(error) = running.renew(authority) {
+                tracing::error!("the CA stays as it is: {error}");
+            }
+        }
+        Ok(None) => {}
+        Err(error) => tracing::error!("the CA stays as it is: {error:#}"),
     }
 }

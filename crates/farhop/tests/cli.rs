@@ -90,6 +90,22 @@ fn check_says_what_is_wrong_with_a_file_and_where() {
 }
 
 #[test]
+fn check_reads_what_both_ends_in_one_process_read_at_their_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("local.toml");
+    for (settings, named) in [
+        ("[ground.origin]\ncrls = [\"gone.pem\"]\n", "gone.pem"),
+        ("[remote.auth]\nrequired = true\nfile = \"users\"\n", "users"),
+    ] {
+        std::fs::write(&file, settings).unwrap();
+        let said = error(&farhop(&["check", text(&file)]));
+        assert!(said.contains(named), "{said}");
+    }
+    std::fs::write(&file, "[remote]\nlisten = [\"127.0.0.1:0\"]\n[ground.bundle]\nenabled = true\n").unwrap();
+    assert!(out(&farhop(&["check", text(&file)])).ends_with("good, local: both ends\n"));
+}
+
+#[test]
 fn check_asks_whose_settings_they_are_when_the_file_does_not_tell() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");

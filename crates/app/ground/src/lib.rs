@@ -61,4 +61,4 @@ pub use ground::Ground;
 pub use models::ModelsError;
 pub use names::Speaker;
 pub use plan::path_plan;
-pub use server::{Rights, commands, run};
+pub use server::{Rights, commands, run, take_over};

@@ -290,6 +290,12 @@ fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) -> Option<Pe
             return None;
         }
     };
+    take_over(ground, settings);
+    Some(peers)
+}
+
+/// Puts into force what of new settings can be, and says so of each that differs.
+pub fn take_over(ground: &Ground, settings: GroundSettings) {
     let changes = changes(&*ground.settings(), &settings);
     let trusted = ground.set_settings(settings);
     for change in changes {
@@ -304,7 +310,6 @@ fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) -> Option<Pe
     if let Err(error) = trusted {
         tracing::error!("certificates are judged by what was read before: {error}");
     }
-    Some(peers)
 }
 
 fn signals(kind: SignalKind) -> Result<Signal, GroundError> {

@@ -94,7 +94,10 @@ impl Course {
     /// Counts the exchange of a stream until the place is dropped.
     fn enter(self: &Arc<Self>, stream: u32) -> (Arc<Place>, Order) {
         self.under_way.fetch_add(1, SeqCst);
-        (Arc::new(Place { course: self.clone(), stream }), self.orders.give(stream))
+        (
+            Arc::new(Place { course: self.clone(), stream, unread: AtomicBool::new(false) }),
+            self.orders.give(stream),
+        )
     }
 
     /// Asks the driver to let this connection end when all is answered.
@@ -108,6 +111,18 @@ impl Course {
 struct Place {
     course: Arc<Course>,
     stream: u32,
+    /// Whether some of the request's body may be still to come.
+    unread: AtomicBool,
+}
+
+impl Place {
+    fn set_unread(&self, unread: bool) {
+        self.unread.store(unread, SeqCst);
+    }
+
+    fn is_unread(&self) -> bool {
+        self.unread.load(SeqCst)
+    }
 }
 
 impl Drop for Place {

@@ -18,7 +18,7 @@ pub(crate) struct RequestBody {
     framing: Framing,
     trailers: Option<HeaderMap>,
     settings: Arc<Settings>,
-    _place: Arc<Place>,
+    place: Arc<Place>,
 }
 
 impl RequestBody {
@@ -29,7 +29,8 @@ impl RequestBody {
         settings: Arc<Settings>,
     ) -> Self {
         let stream = stream.filter(|_| framing != Framing::None);
-        RequestBody { stream, framing, trailers: None, settings, _place: place }
+        place.set_unread(stream.is_some());
+        RequestBody { stream, framing, trailers: None, settings, place }
     }
 
     pub(crate) fn framing(&self) -> Framing {
@@ -62,6 +63,7 @@ impl RequestBody {
             self.trailers = Some(vet_trailers(trailers)?).filter(|trailers| !trailers.is_empty());
         }
         self.stream = None;
+        self.place.set_unread(false);
         Ok(None)
     }
 

@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// The body of a response under way. Dropped before it is finished, it resets the stream.
@@ -22,7 +23,7 @@ pub(crate) struct ResponseBody {
     framing: Framing,
     queued: VecDeque<Bytes>,
     settings: Arc<Settings>,
-    _place: Arc<Place>,
+    place: Arc<Place>,
 }
 
 impl ResponseBody {
@@ -33,7 +34,7 @@ impl ResponseBody {
         settings: Arc<Settings>,
     ) -> Self {
         let stream = Some(Mutex::new(stream));
-        ResponseBody { stream, framing, queued: VecDeque::new(), settings, _place: place }
+        ResponseBody { stream, framing, queued: VecDeque::new(), settings, place }
     }
 
     /// Sends some of the body and waits until the client's window has room for it.
@@ -78,7 +79,9 @@ impl ResponseBody {
         let Some(stream) = self.stream.take() else { return Err(WriteError::closed()) };
         let mut stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
         let sent = stream.send_trailers(trailers);
-        sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx)).into())
+        let sent = sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx)).into());
+        self.let_go(stream);
+        sent
     }
 
     /// Hands all that is queued to the connection as the client's windows allow; with `end`, the end of the stream too.
@@ -94,7 +97,9 @@ impl ResponseBody {
                 return Err(error.into());
             }
             if end && self.queued.is_empty() {
-                self.stream = None;
+                if let Some(stream) = self.stream.take() {
+                    self.let_go(stream.into_inner().unwrap_or_else(PoisonError::into_inner));
+                }
                 break;
             }
         }
@@ -132,10 +137,27 @@ impl ResponseBody {
 
     /// Gives the response up, so that the client knows it is incomplete.
     fn give_up(&mut self) {
-        if let Some(stream) = self.stream.take()
-            && self.framing != Framing::None
-        {
-            stream.into_inner().unwrap_or_else(PoisonError::into_inner).send_reset(Reason::INTERNAL_ERROR);
+        let Some(stream) = self.stream.take() else { return };
+        let mut stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match self.framing {
+            Framing::None => self.let_go(stream),
+            _ => stream.send_reset(Reason::INTERNAL_ERROR),
+        }
+    }
+
+    /// Lets a stream go whose response is whole. A client that still sends its body is then told to stop (RFC 9113 §8.1), but not
+    /// in one breath with the response: some (curl 7.88) take the reset for the response's own end.
+    fn let_go(&self, mut stream: SendStream<Bytes>) {
+        let place = Arc::clone(&self.place);
+        if !place.is_unread() {
+            return;
+        }
+        let patience = self.settings.linger();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = timeout(patience, poll_fn(|cx| stream.poll_reset(cx))).await;
+                drop((stream, place));
+            });
         }
     }
 }
