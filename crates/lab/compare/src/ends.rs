@@ -296,6 +296,21 @@ impl Ends {
         [computed(&self.remote.0), computed(&self.ground.0)]
     }
 
+    /// Requests that the remote has sent across the link so far. What passes in a tunnel it does not see.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn crossed(&self) -> Result<u64, CompareError> {
+        Ok(self.counters()?.requests_crossed)
+    }
+
+    fn counters(&self) -> Result<Counters, CompareError> {
+        let answer = self.ask("counters")?;
+        let unreadable =
+            || CompareError::End { end: "remote", reason: format!("its counters are unreadable: {answer}") };
+        Counters::of(&answer).ok_or_else(unreadable)
+    }
+
     /// Confines remote and ground to one processor each.
     ///
     /// # Errors
@@ -352,12 +367,7 @@ impl Ends {
         let deadline = Instant::now() + LAPSE;
         loop {
             self.check_alive()?;
-            let answer = self.ask("counters")?;
-            let unreadable = || CompareError::End {
-                end: "remote",
-                reason: format!("its counters are unreadable: {answer}"),
-            };
-            let counters = Counters::of(&answer).ok_or_else(unreadable)?;
+            let counters = self.counters()?;
             if counters.ended >= counters.promised || Instant::now() > deadline {
                 return Ok(counters);
             }

@@ -46,6 +46,7 @@ pub use peers::split::{Peers, RunningPeer, Splitter};
 pub use peers::{Peer, Standing};
 pub use restart::{Restarted, restart_mid_page};
 pub use scene::{Besides, Scene, last_words, spawn};
+pub use settle::fast_opened;
 pub use site::{HostDelay, SiteArgument};
 pub use variant::Variant;
 pub use visits::{Visit, Visits, Who, delta};

@@ -25,6 +25,8 @@ pub struct Besides {
     pub crls: Vec<PathBuf>,
     /// Terminals that share the link with the first one.
     pub terminals: u16,
+    /// Whether something stands in for the sites at the gateway ([`Peer::Nginx`](crate::Peer)): it has their keys.
+    pub gateway: bool,
 }
 
 /// A testbed with its origins up. Dropping it takes everything down, processes first.
@@ -70,6 +72,9 @@ impl Scene {
         // From the far end of the range: the plan's own count from its beginning.
         let last = (0..Addresses::ORIGINS).rev().map(|number| testbed.addresses.origin(number).into());
         spec.names.extend(besides.names.into_iter().zip(last));
+        if besides.gateway {
+            origins::at_gateway(&mut spec, testbed.addresses.ground_satellite.into(), folder.path())?;
+        }
         let (serving, ready) = origins::start(&testbed, &spec, folder.path())?;
         let caddy = caddy::start(&testbed, &spec, folder.path(), &interrupt)?;
         let intercepts = plan.tls && plan.variants.iter().any(|variant| variant.intercepts());
@@ -127,6 +132,11 @@ impl Scene {
     /// What is looked up instead of each host, to reach the servers that a variant wants.
     pub fn looked_up_as(&self, variant: Variant) -> Vec<(String, String)> {
         origins::looked_up_as(&self.spec, variant)
+    }
+
+    /// What is looked up instead of each host, to reach what stands in for it at the gateway ([`Besides::gateway`]).
+    pub fn looked_up_at_gateway(&self) -> Vec<(String, String)> {
+        origins::looked_up_at_gateway(&self.spec)
     }
 
     /// What the origins saw.

@@ -10,11 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farhop_compare::{
     Browsed, Browsing, CompareError, Ends, Interrupt, Peers, Scene, Standing, Tuning, Variant, Wanted,
+    fast_opened,
 };
 use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
 use farhop_testbed::{LoadRecord, Namespace, Place, Terminal};
-use farhop_workload::browser::{Film, THROWN_AWAY};
+use farhop_workload::browser::{Engine, Film, THROWN_AWAY};
 use farhop_workload::pages::Page;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -35,7 +36,7 @@ const PICTURES: usize = 60;
 pub(crate) struct Attempt<'a> {
     pub(crate) scene: &'a Scene,
     pub(crate) own: Option<&'a OwnServers>,
-    /// None where no variant of the plan wants a browser, why not where there is none.
+    /// The browser of the variant; none where it wants none, why not where there is none.
     pub(crate) browsing: Option<&'a Result<Browsing, String>>,
     /// Where programs of others are.
     pub(crate) peers: &'a Peers,
@@ -95,7 +96,7 @@ impl Attempt<'_> {
     fn dressed(&self, dressing: &Dressing) -> Result<Result<Attempted, String>, PlanError> {
         let lacking = match (self.variant.client, &self.variant.through) {
             (_, Through::Peer(peer)) => peer.lacks(self.peers),
-            (Client::Chromium(variant), _) => {
+            (Client::Browser(_, variant), _) => {
                 variant.lacks().map(|program| format!("not present: {program}"))
             }
             _ => None,
@@ -105,20 +106,27 @@ impl Attempt<'_> {
         }
         let mut ends = self.ends(dressing)?;
         let mut peer = match self.variant.through {
-            Through::Peer(peer) => Some(Standing::start(self.scene.stage(), peer, self.peers)?),
+            Through::Peer(peer) => Some(Standing::start(self.scene, peer, self.peers)?),
             _ => None,
         };
-        let proxy = ends.as_ref().map(|ends| ends.proxy).or(peer.as_ref().and_then(Standing::proxy));
-        let before = ends.as_ref().map(Ends::computed);
+        let is_named = !self.variant.is_at_gateway();
+        let of_peer = peer.as_ref().filter(|_| is_named).and_then(Standing::proxy);
+        let proxy = ends.as_ref().map(|ends| ends.proxy).or(of_peer);
+        let before = ends.as_ref().map(|ends| Ok::<_, CompareError>((ends.computed(), ends.crossed()?)));
+        let before = before.transpose()?;
         let mut done = match (self.variant.client, self.browsing) {
             (Client::Loader, _) => self.with_loader(proxy)?,
-            (Client::Chromium(variant), Some(Ok(browsing))) => self.in_browser(browsing, variant, proxy)?,
-            (Client::Chromium(_), Some(Err(reason))) => return Ok(Err(reason.clone())),
-            (Client::Chromium(_), None) => return Ok(Err("no browser was made ready".into())),
+            (Client::Browser(engine, variant), Some(Ok(browsing))) => {
+                self.in_browser(browsing, engine, variant, proxy)?
+            }
+            (Client::Browser(..), Some(Err(reason))) => return Ok(Err(reason.clone())),
+            (Client::Browser(..), None) => return Ok(Err("no browser was made ready".into())),
         };
-        if let (Some(ends), Some(before)) = (&mut ends, before) {
+        if let (Some(ends), Some((computed, crossed))) = (&mut ends, before) {
             ends.check_alive()?;
-            done.seen.ends = EndsUse::between(before, ends);
+            done.seen.ends = EndsUse::between(computed, ends);
+            let own = ends.crossed()?.saturating_sub(crossed);
+            done.seen.crossed = Some(own).filter(|_| !self.is_tunnelled());
         }
         if let Some(peer) = &mut peer {
             peer.check_alive()?;
@@ -145,6 +153,7 @@ impl Attempt<'_> {
     fn in_browser(
         &self,
         browsing: &Browsing,
+        engine: Engine,
         variant: Variant,
         proxy: Option<SocketAddr>,
     ) -> Result<Attempted, PlanError> {
@@ -154,7 +163,8 @@ impl Attempt<'_> {
             secure: self.variant.settings.handshake != Handshake::Plain,
             proxy,
             timeout: self.variant.settings.patience,
-            filmed: self.filmed,
+            // Firefox is not filmed: it has no Speed Index.
+            filmed: self.filmed && engine == Engine::Chromium,
         };
         let Browsed { load, record, connections, faults, unseen, waterfall, film, .. } =
             browsing.load(self.scene, &visit)?;
@@ -187,18 +197,21 @@ impl Attempt<'_> {
         let names = Names::of((scene.testbed.addresses.dns, 53).into()).aliased(self.aliases.clone());
         let connector = TcpConnector::new(names);
         let loader = Loader::new(Arc::new(connector.anew()), self.roots()?)?;
-        let client = scene.testbed.namespace(Place::Client);
         let pause = scene.testbed.link().profile().rtt() + LOOK;
-        let inside = |what: &(dyn Fn() -> Result<Loaded, PlanError> + Sync)| {
-            client.run(what).map_err(farhop_testbed::Error::from)?
-        };
-        if matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
-            inside(&|| {
-                blocking(interrupt, async {
-                    loader.prime(graph, &settings).await.map(|()| Loaded::default())
-                })
+        if settings.fast_open || matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
+            // Cookies are each machine's own.
+            self.all_users(&|place| {
+                let first = loader.over(Arc::new(connector.anew()));
+                let meet = || {
+                    blocking(interrupt, async {
+                        first.prime(graph, &settings).await.map(|()| Loaded::default())
+                    })
+                };
+                place.run(meet).map_err(farhop_testbed::Error::from)?
             })?;
         }
+        let client = scene.testbed.namespace(Place::Client);
+        let opened = settings.fast_open.then(|| fast_opened(client));
         // Nothing is on the link when it begins, and everything has crossed it when it is read.
         interrupt.sleep(pause)?;
         scene.testbed.link().take_record();
@@ -213,9 +226,29 @@ impl Attempt<'_> {
             faults: loads.iter().flat_map(Loaded::faults).collect(),
             waterfall: fall::of(&loads[0], graph),
             film: Vec::new(),
-            notes: Vec::new(),
+            notes: opened
+                .filter(|before| fast_opened(client) <= *before)
+                .map(|_| self.not_open())
+                .into_iter()
+                .collect(),
             seen: Seen::loaded(&loads, record),
         })
+    }
+
+    /// Whether what the client asks passes Farhop unseen.
+    fn is_tunnelled(&self) -> bool {
+        let is_secure = self.variant.settings.handshake != Handshake::Plain;
+        let is_tunnel =
+            matches!(self.variant.through, Through::Farhop { variant: Variant::FarhopTunnel, .. });
+        is_secure && is_tunnel
+    }
+
+    /// What a reader must be told where nothing went along with a SYN.
+    fn not_open(&self) -> String {
+        format!(
+            "{}: no connection took TCP Fast Open: the kernel, or what is in between, does not let it",
+            self.variant.name
+        )
     }
 
     /// Has every user load at the same time, each from a machine of its own; the first one's load first.

@@ -57,6 +57,10 @@ measures! {
     BytesUp "bytes-up" "KB",
     /// Packets on the link, both ways.
     Packets "packets" "packets",
+    /// Packets gateway to terminal.
+    PacketsDown "packets-down" "packets",
+    /// Packets terminal to gateway.
+    PacketsUp "packets-up" "packets",
     /// Packets that the link dropped or lost, both ways.
     Drops "drops" "packets",
     /// The longest queue towards the users.
@@ -75,6 +79,8 @@ measures! {
     LinkConnections "link-connections" "connections",
     /// Requests that the client wrote, those asked again included.
     Requests "requests" "requests",
+    /// Requests that crossed the link: through Farhop those that its remote had to ask, else what the client wrote.
+    LinkRequests "link-requests" "requests",
     /// Processor time of Farhop's remote from the start of the load on.
     CpuRemote "cpu-remote" "s",
     /// Processor time of Farhop's ground.
@@ -97,6 +103,8 @@ pub(crate) struct Seen {
     pub(crate) speed_index: Option<Duration>,
     pub(crate) connections: Option<usize>,
     pub(crate) requests: usize,
+    /// Those of them that Farhop's remote asked across the link, where it sees them.
+    pub(crate) crossed: Option<u64>,
     pub(crate) record: LoadRecord,
     pub(crate) ends: EndsUse,
 }
@@ -142,6 +150,8 @@ impl Measure {
             Measure::BytesDown => Some(kilobytes[0]),
             Measure::BytesUp => Some(kilobytes[1]),
             Measure::Packets => Some(both.iter().map(|counters| counters.sent.packets as f64).sum()),
+            Measure::PacketsDown => Some(both[0].sent.packets as f64),
+            Measure::PacketsUp => Some(both[1].sent.packets as f64),
             Measure::Drops => Some(both.iter().map(|counters| counters.drops() as f64).sum()),
             Measure::QueueDown => Some(queues[0]),
             Measure::QueueUp => Some(queues[1]),
@@ -154,6 +164,9 @@ impl Measure {
             Measure::Connections => seen.connections.map(|count| count as f64),
             Measure::LinkConnections => Some((record.tcp_flows + record.udp_flows) as f64),
             Measure::Requests => Some(seen.requests as f64),
+            Measure::LinkRequests => {
+                Some(seen.crossed.map_or(seen.requests as f64, |crossed| crossed as f64))
+            }
             Measure::CpuRemote => seconds(seen.ends.cpu[0]),
             Measure::CpuGround => seconds(seen.ends.cpu[1]),
             Measure::MemoryRemote => seen.ends.memory_mb[0],
@@ -266,5 +279,13 @@ mod tests {
         assert_eq!(Measure::Utilisation.of(&seen), Some(25.0));
         assert_eq!(Measure::BytesUp.of(&seen), Some(30.0));
         assert_eq!((Measure::CpuRemote.of(&seen), Measure::FirstPaint.of(&seen)), (None, None));
+    }
+
+    #[test]
+    fn what_farhop_spares_the_link_is_no_request_on_it() {
+        let direct = Seen { requests: 31, ..Seen::default() };
+        let bundled = Seen { requests: 31, crossed: Some(1), ..Seen::default() };
+        assert_eq!([&direct, &bundled].map(|seen| Measure::LinkRequests.of(seen)), [Some(31.0), Some(1.0)]);
+        assert_eq!(Measure::Requests.of(&bundled), Some(31.0));
     }
 }

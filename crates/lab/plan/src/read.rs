@@ -9,7 +9,7 @@ use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
 use farhop_workload::pages;
 
-use crate::digest::digest;
+use crate::digest::Source;
 use crate::figures::{Figures, Known};
 use crate::form::{self, Text};
 use crate::measure::Measure;
@@ -73,7 +73,8 @@ impl Plan {
             Ok(text)
         };
         let plan = Reader { folder, open: &mut keeping }.plan(form, name).map_err(told)?;
-        Ok(Plan { digest: digest(text, &named), ..plan })
+        let source = Source { text: text.to_owned(), named };
+        Ok(Plan { digest: source.digest(), source, ..plan })
     }
 }
 
@@ -159,6 +160,7 @@ impl Reader<'_, '_> {
             claims,
             notes: form.notes,
             digest: String::new(),
+            source: Source::default(),
         })
     }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 use farhop_compare::{Peer, Variant};
+use farhop_congestion::Choice;
 use farhop_loader::{Handshake, Persistence, Protocol, Push, Settings};
 use farhop_units::Bytes;
+use farhop_workload::browser::Engine;
 
 use crate::form;
 use crate::plan::{Client, Dressing, Through, VariantSpec};
@@ -15,9 +17,10 @@ use crate::read::{Wrong, quantity, word, wrong};
 pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
     let at = form.name.span();
     let defaults = Settings::default();
-    let clients = [("loader", false), ("chromium", true)];
-    if form.client.as_ref().map_or(Ok(false), |text| word(text, &clients))? {
-        return browser(form, patience);
+    let clients =
+        [("loader", None), ("chromium", Some(Engine::Chromium)), ("firefox", Some(Engine::Firefox))];
+    if let Some(engine) = form.client.as_ref().map_or(Ok(None), |text| word(text, &clients))? {
+        return browser(form, engine, patience);
     }
     let protocols = [
         ("http/1.0", Protocol::Http1(Persistence::NonPersistent)),
@@ -99,10 +102,17 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             "the lab's own server is asked directly: neither through Farhop nor through a tunnel",
         ));
     }
-    secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
     let users = form.users.unwrap_or(1);
     if !(1..=2).contains(&users) {
         return Err(wrong(at, "a terminal has one user or two: 'users' is 1 or 2"));
+    }
+    let fast_open = form.fast_open.unwrap_or(false);
+    let splits = matches!(through, Through::Direct | Through::Peer(Peer::Split(_)));
+    if fast_open && (is_quic || !splits) {
+        return Err(wrong(
+            at,
+            "'fast_open' is between client and origins, over TCP: neither http/3 nor through a proxy",
+        ));
     }
     let buffer = quantity(&form.receive_buffer, str::parse::<Bytes>)?;
     Ok(VariantSpec {
@@ -115,6 +125,7 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             connections,
             retry: quantity(&form.retry, farhop_units::parse_duration)?,
             receive_buffer: buffer.map(|buffer| usize::try_from(buffer.0).unwrap_or(usize::MAX)),
+            fast_open,
             streams: form.streams.unwrap_or(defaults.streams),
             idle: quantity(&form.idle, farhop_units::parse_duration)?,
             patience,
@@ -130,13 +141,14 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
 }
 
 /// A variant in a browser: it alone decides what the loader lets one set.
-fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
+fn browser(form: &form::Variant, engine: Engine, patience: Duration) -> Result<VariantSpec, Wrong> {
     let at = form.name.span();
     let set = [
         form.connections.is_some(),
         form.pipeline.is_some(),
         form.retry.is_some(),
         form.receive_buffer.is_some(),
+        form.fast_open.is_some(),
         form.streams.is_some(),
         form.idle.is_some(),
         form.users.is_some(),
@@ -152,9 +164,22 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
     let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;
     let protocols = [("http/1.1", 1), ("http/2", 2), ("http/3", 3)];
     let version = form.protocol.as_ref().map_or(Ok(1), |text| word(text, &protocols))?;
+    if version == 3 && engine == Engine::Firefox {
+        return Err(wrong(
+            at,
+            "Firefox takes http/3 from no server that only the lab vouches for: 'http/1.1' or 'http/2'",
+        ));
+    }
     let handshake = handshake.unwrap_or(if version == 1 { Handshake::Plain } else { Handshake::Full });
     let through = through(form)?;
-    secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
+    if let Through::Peer(peer) = through
+        && handshake != Handshake::Plain
+        && !peer.tunnels()
+    {
+        let reason =
+            format!("to browsers {} is a proxy for plain HTTP alone: handshake = 'plain'", peer.name());
+        return Err(wrong(at, reason));
+    }
     let variant = match (&through, version, handshake) {
         (Through::Farhop { variant, .. }, 1 | 2, _) => *variant,
         (Through::Direct | Through::Peer(_), 1, Handshake::Plain) => Variant::DirectH1,
@@ -173,7 +198,7 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
     };
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
-        client: Client::Chromium(variant),
+        client: Client::Browser(engine, variant),
         dressing: dressing(form, &through)?,
         settings: Settings { protocol, handshake, patience, ..Settings::default() },
         own: false,
@@ -183,16 +208,6 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         at: form.at,
         line: form.line.clone(),
     })
-}
-
-/// Whether what stands in between carries this.
-fn secure_enough(through: &Through, handshake: Handshake) -> Result<(), String> {
-    match through {
-        Through::Peer(peer) if handshake != Handshake::Plain && !peer.takes_https() => {
-            Err(format!("{} carries plain HTTP alone: handshake = 'plain'", peer.name()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What of the testbed is different for it.
@@ -264,7 +279,8 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
         }
         remote.push_str(&format!("tcp_connections = {connections}\n"));
     }
-    let controllers = ["auto", "rate", "bbr", "hybla", "cubic", "newreno"].map(|name| (name, name));
+    let controllers: Vec<(&str, &str)> =
+        std::iter::once("auto").chain(Choice::ALL.map(Choice::name)).map(|name| (name, name)).collect();
     let congestion = form.congestion.as_ref().map(|text| word(text, &controllers)).transpose()?;
     let link = congestion.map(|name| format!("congestion = \"{name}\"\n")).unwrap_or_default();
     Ok(Through::Farhop { variant: *variant, link, remote })

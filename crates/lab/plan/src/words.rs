@@ -147,6 +147,9 @@ pub(crate) fn variant(variant: &VariantSpec) -> String {
     if let Some(bytes) = settings.receive_buffer {
         add(format!("receive buffer {bytes} B"));
     }
+    if settings.fast_open {
+        add("TCP Fast Open".into());
+    }
     if let Some(idle) = settings.idle {
         add(format!("idle timeout {}", format_duration(idle)));
     }
@@ -197,8 +200,8 @@ fn spoken(variant: &VariantSpec) -> String {
         Handshake::Resumed => "TLS with sessions resumed",
         Handshake::ZeroRtt => "TLS with 0-RTT",
     };
-    if variant.client != Client::Loader {
-        return format!("{protocol} in Chromium, {secure}");
+    if let Client::Browser(engine, _) = variant.client {
+        return format!("{protocol} in {}, {secure}", engine.name());
     }
     let connections = counted(settings.connections as u64, "connection");
     let streams = if multiplexed {

@@ -14,6 +14,7 @@ use farhop_plan::{
 };
 use farhop_report::Series;
 use farhop_units::{BitRate, Bytes};
+use farhop_workload::browser::Engine;
 
 const WHOLE: &str = r#"
 title = "All that can be said"
@@ -147,11 +148,18 @@ fn pushes_and_0_rtt_have_a_server_of_the_labs_own() {
 fn browsers_tunnels_windows_and_uploads_are_a_variants_or_a_pages_own() {
     let plan = with("handshake = \"resumed\"\nstreams = 50", "client = \"chromium\"\nvpn = true").unwrap();
     let two = &plan.variants[1];
-    assert_eq!((two.client, two.dressing.vpn), (Client::Chromium(Variant::DirectH2), true));
+    assert_eq!((two.client, two.dressing.vpn), (Client::Browser(Engine::Chromium, Variant::DirectH2), true));
     assert_eq!((two.settings.handshake, plan.variants[0].client), (Handshake::Full, Client::Loader));
     let plan = with("protocol = \"http/2\"\nhandshake = \"resumed\"\nstreams = 50", "client = \"chromium\"")
         .unwrap();
-    assert_eq!(plan.variants[1].client, Client::Chromium(Variant::DirectH1), "plain unless said");
+    let direct = Client::Browser(Engine::Chromium, Variant::DirectH1);
+    assert_eq!(plan.variants[1].client, direct, "plain unless said");
+    let plan = with("handshake = \"resumed\"\nstreams = 50", "client = \"firefox\"").unwrap();
+    assert_eq!(plan.variants[1].client, Client::Browser(Engine::Firefox, Variant::DirectH2));
+    let plan = with("streams = 50", "fast_open = true\ninitial_window = 3").unwrap();
+    let two = &plan.variants[1];
+    assert_eq!((two.settings.fast_open, two.dressing.initial_window), (true, Some(3)));
+    assert!(!plan.variants[0].settings.fast_open);
     let plan = with(
         "carrier = \"tcp\"",
         "carrier = \"tcp\"\ntcp_congestion = \"hybla\"\ncarrier_window = 3\ninitial_window = 10\nserver_congestion = \"bbr\"",
@@ -301,9 +309,9 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 51", "'terminals' are 1 to 50"),
         ("streams = 50", "users = 3", "a terminal has one user or two"),
         (
-            "through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"",
-            "through = \"nginx\"\nhandshake = \"full\"",
-            "nginx carries plain HTTP alone",
+            "protocol = \"http/1.0\"\nthrough = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"",
+            "through = \"nginx\"\nclient = \"chromium\"\nhandshake = \"full\"",
+            "to browsers nginx is a proxy for plain HTTP alone",
         ),
         ("streams = 50", "push = \"130 %\"", "'130 %' is not a share"),
         ("pipeline = 4", "push = \"30 %\"", "'push' and 'pushes' are http/2's"),
@@ -324,7 +332,17 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "protocol = \"http/3\"\nthrough = \"farhop\"",
             "http/3 is asked directly, of Caddy",
         ),
-        ("streams = 50", "client = \"lynx\"", "'lynx' is none of loader, chromium"),
+        ("streams = 50", "client = \"lynx\"", "'lynx' is none of loader, chromium, firefox"),
+        (
+            "protocol = \"http/2\"\nhandshake = \"resumed\"\nstreams = 50",
+            "client = \"firefox\"\nprotocol = \"http/3\"",
+            "Firefox takes http/3 from no server",
+        ),
+        (
+            "carrier = \"tcp\"",
+            "carrier = \"tcp\"\nfast_open = true",
+            "'fast_open' is between client and origins",
+        ),
         (
             "handshake = \"resumed\"\nstreams = 50",
             "client = \"chromium\"\nhandshake = \"plain\"",

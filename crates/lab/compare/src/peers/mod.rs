@@ -18,7 +18,7 @@ use crate::ends::Stage;
 use crate::interrupt::Interrupt;
 use crate::peers::split::{Peers, RunningPeer, Splitter};
 use crate::peers::squid::SquidPair;
-use crate::scene::{last_words, spawn};
+use crate::scene::{Scene, last_words, spawn};
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 pub enum Peer {
     /// A pair of Squid proxies, one at each end of the link, their caches cold.
     Squid,
-    /// nginx as a proxy for plain HTTP at the gateway.
+    /// nginx at the gateway: a proxy for plain HTTP; for HTTPS it stands in for the origins ([`Besides::gateway`](crate::Besides)).
     Nginx,
     /// Connections split at both ends.
     Split(Splitter),
@@ -56,8 +56,8 @@ impl Peer {
         }
     }
 
-    /// Whether it carries HTTPS.
-    pub fn takes_https(self) -> bool {
+    /// Whether HTTPS passes it untouched, asked as a proxy or caught.
+    pub fn tunnels(self) -> bool {
         self != Peer::Nginx
     }
 
@@ -90,13 +90,14 @@ impl<'a> Standing<'a> {
     ///
     /// # Errors
     /// It is not here, or does not come up.
-    pub fn start(stage: Stage<'a>, peer: Peer, given: &Peers) -> Result<Standing<'a>, CompareError> {
+    pub fn start(scene: &'a Scene, peer: Peer, given: &Peers) -> Result<Standing<'a>, CompareError> {
+        let stage = scene.stage();
         if let Some(reason) = peer.lacks(given) {
             return Err(CompareError::Peer { name: peer.name(), reason });
         }
         Ok(Standing(match peer {
             Peer::Squid => Kind::Squid(SquidPair::start(stage)?),
-            Peer::Nginx => Kind::Nginx(nginx::Gateway::start(stage)?),
+            Peer::Nginx => Kind::Nginx(nginx::Gateway::start(stage, &scene.spec)?),
             Peer::Split(splitter) => {
                 // It was there a moment ago.
                 let program = given.program(splitter).unwrap_or(Path::new(peer.name()));
