@@ -81,7 +81,7 @@ impl Scene {
         let roots = [vec![spec.ca.clone()], besides.roots].concat();
         let interception =
             if intercepts { Some(Interception::make(folder.path(), roots, besides.crls)?) } else { None };
-        let keys = Keys::make(folder.path())?;
+        let keys = Keys::for_terminals(folder.path(), besides.terminals)?;
         interrupt.check()?;
         Ok(Scene {
             spec,
@@ -178,12 +178,17 @@ pub(crate) fn this_program() -> Result<Command, CompareError> {
 pub fn spawn(
     testbed: &Testbed,
     place: Place,
-    mut command: Command,
+    command: Command,
     stderr: &Path,
 ) -> Result<Running, CompareError> {
+    Ok(testbed.spawn_in(place, with_stderr(command, stderr)?)?)
+}
+
+/// A command that says what it has to say into a file.
+pub(crate) fn with_stderr(mut command: Command, stderr: &Path) -> Result<Command, CompareError> {
     let file = std::fs::File::create(stderr).map_err(CompareError::file(stderr))?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-    Ok(testbed.spawn_in(place, command)?)
+    Ok(command)
 }
 
 /// The last line that a process wrote to its standard error.

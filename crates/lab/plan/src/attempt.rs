@@ -12,7 +12,7 @@ use farhop_compare::{
     Browsed, Browsing, CompareError, Ends, Interrupt, Peers, Scene, Standing, Tuning, Variant, Wanted,
     fast_opened,
 };
-use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
+use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, Settings, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
 use farhop_testbed::{LoadRecord, Namespace, Place, Terminal};
 use farhop_workload::browser::{Engine, Film, THROWN_AWAY};
@@ -31,6 +31,14 @@ use crate::plan::{Client, Dressing, Through, VariantSpec};
 const LOOK: Duration = Duration::from_millis(100);
 /// Pictures of a film that a report keeps, at most.
 const PICTURES: usize = 60;
+
+/// What a remote that splits TCP as it passes is told. The testbed's own addresses are private, which it would leave alone; names
+/// are asked past it.
+const CATCHING: &str = "role = \"transport\"\nudp.enabled = false\ntransparent.enabled = true\n\
+                        transparent.except = \"127.0.0.0/8\"\n";
+
+/// Host and port of what a user asks in place of the origins.
+type Proxy = Option<(String, u16)>;
 
 /// What a load is made on and of.
 pub(crate) struct Attempt<'a> {
@@ -109,42 +117,58 @@ impl Attempt<'_> {
             Through::Peer(peer) => Some(Standing::start(self.scene, peer, self.peers)?),
             _ => None,
         };
-        let is_named = !self.variant.is_at_gateway();
-        let of_peer = peer.as_ref().filter(|_| is_named).and_then(Standing::proxy);
-        let proxy = ends.as_ref().map(|ends| ends.proxy).or(of_peer);
+        let proxies = self.proxies(ends.as_ref(), peer.as_ref());
         let before = ends.as_ref().map(|ends| Ok::<_, CompareError>((ends.computed(), ends.crossed()?)));
         let before = before.transpose()?;
+        let idle = peer.as_ref().map(Standing::computed);
         let mut done = match (self.variant.client, self.browsing) {
-            (Client::Loader, _) => self.with_loader(proxy)?,
+            (Client::Loader, _) => self.with_loader(&proxies)?,
             (Client::Browser(engine, variant), Some(Ok(browsing))) => {
-                self.in_browser(browsing, engine, variant, proxy)?
+                self.in_browser(browsing, engine, variant, proxies.first().copied())?
             }
             (Client::Browser(..), Some(Err(reason))) => return Ok(Err(reason.clone())),
             (Client::Browser(..), None) => return Ok(Err("no browser was made ready".into())),
         };
         if let (Some(ends), Some((computed, crossed))) = (&mut ends, before) {
             ends.check_alive()?;
-            done.seen.ends = EndsUse::between(computed, ends);
+            done.seen.ends = EndsUse::between(computed, ends.computed(), ends.peak_memory());
             let own = ends.crossed()?.saturating_sub(crossed);
             done.seen.crossed = Some(own).filter(|_| !self.is_tunnelled());
         }
-        if let Some(peer) = &mut peer {
+        if let (Some(peer), Some(idle)) = (&mut peer, idle) {
             peer.check_alive()?;
+            done.seen.ends = EndsUse::between(idle, peer.computed(), peer.peak_memory());
+        }
+        if let Some(ends) = ends.filter(|_| self.is_caught()) {
+            // So that nothing that passes is caught for who is gone.
+            ends.stop();
         }
         Ok(Ok(done))
     }
 
+    /// What the users of each terminal ask, the first one's first; one for all where there is one alone, none where nobody is asked.
+    fn proxies(&self, ends: Option<&Ends>, peer: Option<&Standing<'_>>) -> Vec<SocketAddr> {
+        let is_named = !self.variant.is_at_gateway() && !self.is_caught();
+        let of_peer = peer.and_then(Standing::proxy).into_iter().collect();
+        if is_named { ends.map_or(of_peer, Ends::proxies) } else { Vec::new() }
+    }
+
+    fn is_caught(&self) -> bool {
+        matches!(self.variant.through, Through::Farhop { caught: true, .. })
+    }
+
     /// Farhop's ends, new, where the variant goes through them.
     fn ends(&self, dressing: &Dressing) -> Result<Option<Ends>, PlanError> {
-        let Through::Farhop { variant, link, remote } = &self.variant.through else {
+        let Through::Farhop { variant, link, remote, stand, caught } = &self.variant.through else {
             return Ok(None);
         };
         let ground = dressing.carrier_congestion.as_ref();
         let ground = ground.map(|name| format!("tcp_congestion = {name:?}\n"));
         let tuning = Tuning {
             link: link.clone(),
-            remote: remote.clone(),
+            remote: if *caught { CATCHING.to_owned() + remote } else { remote.clone() },
             ground: ground.unwrap_or_default(),
+            stand: *stand,
             ..Tuning::default()
         };
         Ok(Some(Ends::start_tuned(self.scene.stage(), *variant, &tuning)?))
@@ -185,10 +209,9 @@ impl Attempt<'_> {
         Ok(Attempted { seen, faults, waterfall, film, notes: notes.into_iter().collect() })
     }
 
-    fn with_loader(&self, proxy: Option<SocketAddr>) -> Result<Attempted, PlanError> {
+    fn with_loader(&self, proxies: &[SocketAddr]) -> Result<Attempted, PlanError> {
         let (scene, graph, interrupt) = (self.scene, self.graph, &self.scene.interrupt);
         let mut settings = self.variant.settings.clone();
-        settings.proxy = proxy.map(|proxy| (proxy.ip().to_string(), proxy.port()));
         if let Through::Farhop { variant, .. } = &self.variant.through {
             // As the lab's own check has it: what is lossy by policy.
             settings.may_recode =
@@ -200,8 +223,9 @@ impl Attempt<'_> {
         let pause = scene.testbed.link().profile().rtt() + LOOK;
         if settings.fast_open || matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
             // Cookies are each machine's own.
-            self.all_users(&|place| {
+            self.all_users(proxies, &|place, proxy| {
                 let first = loader.over(Arc::new(connector.anew()));
+                let settings = Settings { proxy, ..settings.clone() };
                 let meet = || {
                     blocking(interrupt, async {
                         first.prime(graph, &settings).await.map(|()| Loaded::default())
@@ -215,8 +239,9 @@ impl Attempt<'_> {
         // Nothing is on the link when it begins, and everything has crossed it when it is read.
         interrupt.sleep(pause)?;
         scene.testbed.link().take_record();
-        let loads = self.all_users(&|place| {
+        let loads = self.all_users(proxies, &|place, proxy| {
             let cold = loader.over(Arc::new(connector.anew()));
+            let settings = Settings { proxy, ..settings.clone() };
             let load = || blocking(interrupt, async { Ok(cold.load(graph, &settings).await) });
             place.run(load).map_err(farhop_testbed::Error::from)?
         })?;
@@ -240,7 +265,7 @@ impl Attempt<'_> {
         let is_secure = self.variant.settings.handshake != Handshake::Plain;
         let is_tunnel =
             matches!(self.variant.through, Through::Farhop { variant: Variant::FarhopTunnel, .. });
-        is_secure && is_tunnel
+        is_secure && is_tunnel || self.is_caught()
     }
 
     /// What a reader must be told where nothing went along with a SYN.
@@ -254,18 +279,25 @@ impl Attempt<'_> {
     /// Has every user load at the same time, each from a machine of its own; the first one's load first.
     fn all_users(
         &self,
-        load: &(dyn Fn(&Namespace) -> Result<Loaded, PlanError> + Sync),
+        proxies: &[SocketAddr],
+        load: &(dyn Fn(&Namespace, Proxy) -> Result<Loaded, PlanError> + Sync),
     ) -> Result<Vec<Loaded>, PlanError> {
         let testbed = &self.scene.testbed;
+        let of_terminal = |number: usize| -> Proxy {
+            let proxy = proxies.get(number).or(proxies.first())?;
+            Some((proxy.ip().to_string(), proxy.port()))
+        };
         let neighbour = (self.variant.users > 1).then(|| testbed.namespace(Place::Neighbour));
-        let others = testbed.terminals().iter().map(Terminal::client);
-        let places: Vec<&Namespace> =
-            [testbed.namespace(Place::Client)].into_iter().chain(neighbour).chain(others).collect();
-        if let [only] = places.as_slice() {
-            return Ok(vec![load(only)?]);
-        }
+        let firsts = [testbed.namespace(Place::Client)].into_iter().chain(neighbour);
+        let others = testbed.terminals().iter().map(Terminal::client).zip(1..);
+        let users: Vec<(&Namespace, Proxy)> = firsts
+            .map(|place| (place, 0))
+            .chain(others)
+            .map(|(place, number)| (place, of_terminal(number)))
+            .collect();
         std::thread::scope(|scope| {
-            let users: Vec<_> = places.iter().map(|place| scope.spawn(move || load(place))).collect();
+            let users: Vec<_> =
+                users.into_iter().map(|(place, proxy)| scope.spawn(move || load(place, proxy))).collect();
             let panicked = |_| Err(PlanError::file("a user")(std::io::Error::other("its load panicked")));
             users.into_iter().map(|user| user.join().unwrap_or_else(panicked)).collect()
         })

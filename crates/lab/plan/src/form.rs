@@ -89,6 +89,7 @@ pub(crate) struct Variant {
     pub(crate) at: Option<f64>,
     pub(crate) line: Option<String>,
     pub(crate) through: Option<Text>,
+    pub(crate) pep: Option<Text>,
     pub(crate) protocol: Option<Text>,
     pub(crate) handshake: Option<Text>,
     pub(crate) connections: Option<usize>,

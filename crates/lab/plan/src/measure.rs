@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use farhop_compare::Ends;
 use farhop_loader::Loaded;
 use farhop_report::Series;
 use farhop_testbed::{Activity, LoadRecord};
+use farhop_units::Bytes;
 use farhop_workload::browser::{Film, PageLoad};
 
 /// Declares every measure once: what it is, its name, its unit.
@@ -81,13 +81,13 @@ measures! {
     Requests "requests" "requests",
     /// Requests that crossed the link: through Farhop those that its remote had to ask, else what the client wrote.
     LinkRequests "link-requests" "requests",
-    /// Processor time of Farhop's remote from the start of the load on.
+    /// Processor time of Farhop's remote from the start of the load on, or of what others made that stands at the terminal.
     CpuRemote "cpu-remote" "s",
-    /// Processor time of Farhop's ground.
+    /// Processor time of Farhop's ground, or of what others made that stands at the gateway.
     CpuGround "cpu-ground" "s",
-    /// The most resident memory of Farhop's remote.
+    /// The most resident memory of Farhop's remote, or of what others made that stands at the terminal.
     MemoryRemote "memory-remote" "MB",
-    /// The most resident memory of Farhop's ground.
+    /// The most resident memory of Farhop's ground, or of what others made that stands at the gateway.
     MemoryGround "memory-ground" "MB",
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Seen {
     pub(crate) ends: EndsUse,
 }
 
-/// What Farhop's ends, remote and ground, used for a load.
+/// What stood at the terminal and at the gateway used for a load.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndsUse {
     cpu: [Option<Duration>; 2],
@@ -117,11 +117,14 @@ pub(crate) struct EndsUse {
 }
 
 impl EndsUse {
-    /// From what they had computed before on.
-    pub(crate) fn between(before: [Option<Duration>; 2], ends: &Ends) -> EndsUse {
-        let now = ends.computed();
+    /// From what they had computed before to `now`; `peak` is the most memory of each.
+    pub(crate) fn between(
+        before: [Option<Duration>; 2],
+        now: [Option<Duration>; 2],
+        peak: [Option<Bytes>; 2],
+    ) -> EndsUse {
         let cpu = [0, 1].map(|end| Some(now[end]?.saturating_sub(before[end]?)));
-        EndsUse { cpu, memory_mb: ends.peak_memory().map(|peak| peak.map(|bytes| bytes.0 as f64 / 1e6)) }
+        EndsUse { cpu, memory_mb: peak.map(|peak| peak.map(|bytes| bytes.0 as f64 / 1e6)) }
     }
 }
 
@@ -249,7 +252,6 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farhop_units::Bytes;
 
     #[test]
     fn each_measure_has_a_name_of_its_own_by_which_it_is_found() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_compare::{Peer, Variant};
+use farhop_compare::{Peer, Stand, Variant};
 use farhop_loader::{Handshake, Protocol, Settings};
 use farhop_orbit::Profile;
 use farhop_units::Bytes;
@@ -200,6 +200,9 @@ pub struct Dressing {
     pub vpn: bool,
 }
 
+/// What plans call Farhop as a PEP alone: it splits TCP as it passes, and understands nothing of it.
+pub(crate) const SPLIT: &str = "farhop-split";
+
 /// What stands between loader and origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Through {
@@ -213,6 +216,10 @@ pub enum Through {
         link: String,
         /// Lines of the remote's settings.
         remote: String,
+        /// Where both ends are.
+        stand: Stand,
+        /// Whether it takes connections as they pass, without being asked as a proxy ([`SPLIT`]).
+        caught: bool,
     },
     /// What others made.
     Peer(Peer),

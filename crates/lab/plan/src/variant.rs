@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use farhop_compare::{Peer, Variant};
+use farhop_compare::{Peer, Stand, Variant};
 use farhop_congestion::Choice;
 use farhop_loader::{Handshake, Persistence, Protocol, Push, Settings};
 use farhop_units::Bytes;
 use farhop_workload::browser::Engine;
 
 use crate::form;
-use crate::plan::{Client, Dressing, Through, VariantSpec};
+use crate::plan::{Client, Dressing, SPLIT, Through, VariantSpec};
 use crate::read::{Wrong, quantity, word, wrong};
+
+/// As what Farhop is started where it is a PEP alone: HTTPS passes untouched.
+const SPLIT_AS: Variant = Variant::FarhopTunnel;
 
 /// The variant that a table says.
 pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
@@ -254,21 +257,34 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
         form.carrier_window.is_some(),
     ];
     if name == "direct" || peer.is_some() {
-        if of_farhop.contains(&true) {
+        if of_farhop.contains(&true) || form.pep.is_some() {
             return Err(wrong(
                 at,
-                "'carrier', 'tcp_connections' and 'congestion' are Farhop's: say through which",
+                "'carrier', 'tcp_connections', 'congestion' and 'pep' are Farhop's: say through which",
             ));
         }
         return Ok(peer.map_or(Through::Direct, Through::Peer));
     }
     let known = || Variant::value_variants().iter().filter(|variant| variant.is_farhop());
-    let Some(variant) = known().find(|variant| variant.name() == name) else {
-        let peers = Peer::ALL.into_iter().map(Peer::name);
+    let caught = name == SPLIT;
+    let named = known().copied().find(|variant| variant.name() == name);
+    let Some(variant) = named.or(caught.then_some(SPLIT_AS)) else {
+        let peers = [SPLIT].into_iter().chain(Peer::ALL.into_iter().map(Peer::name));
         let known = known().map(|variant| variant.name()).chain(peers).collect::<Vec<_>>().join(", ");
         return Err(wrong(at, format!("'{name}' is none of direct, {known}")));
     };
     let mut remote = String::new();
+    let stands = [("both", Stand::Both), ("terminal", Stand::Terminal), ("gateway", Stand::Gateway)];
+    let stand = form.pep.as_ref().map_or(Ok(Stand::Both), |text| word(text, &stands))?;
+    if !caught && form.pep.is_some() {
+        return Err(wrong(at, format!("'pep' says where connections are split: through = '{SPLIT}'")));
+    }
+    if stand != Stand::Both && of_farhop.contains(&true) {
+        return Err(wrong(
+            at,
+            "a PEP at one end alone has no carrier across the link: nothing of that can be set",
+        ));
+    }
     if let Some(carrier) = &form.carrier {
         let carrier = word(carrier, &[("auto", "auto"), ("quic", "quic"), ("tcp", "tcp")])?;
         remote.push_str(&format!("carrier = \"{carrier}\"\n"));
@@ -283,5 +299,5 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
         std::iter::once("auto").chain(Choice::ALL.map(Choice::name)).map(|name| (name, name)).collect();
     let congestion = form.congestion.as_ref().map(|text| word(text, &controllers)).transpose()?;
     let link = congestion.map(|name| format!("congestion = \"{name}\"\n")).unwrap_or_default();
-    Ok(Through::Farhop { variant: *variant, link, remote })
+    Ok(Through::Farhop { variant, link, remote, stand, caught })
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use farhop_compare::Variant;
+use farhop_compare::{Stand, Variant};
 use farhop_loader::{Handshake, Persistence, Protocol, Push};
 use farhop_plan::{
     Axis, Cell, Client, Course, Dressing, Measure, PageKind, Plan, Run, Statistic, Through, estimate, study,
@@ -301,11 +301,6 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(!error.contains('\n'));
     }
     let elsewhere = [
-        (
-            "rate = \"128 kbit/s\"",
-            "rate = \"128 kbit/s\"\nterminals = 3",
-            "'old' cannot be loaded from several terminals",
-        ),
         ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 51", "'terminals' are 1 to 50"),
         ("streams = 50", "users = 3", "a terminal has one user or two"),
         (
@@ -376,7 +371,11 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "handshake = \"plain\"",
             "origins speak http/2 and http/3 over TLS alone",
         ),
-        ("through = \"farhop-identity\"", "", "'carrier', 'tcp_connections' and 'congestion' are Farhop's"),
+        (
+            "through = \"farhop-identity\"",
+            "",
+            "'carrier', 'tcp_connections', 'congestion' and 'pep' are Farhop's",
+        ),
         ("through = \"farhop-identity\"", "through = \"wget\"", "'wget' is none of direct, farhop"),
         ("rate = \"128 kbit/s\"", "rate = \"0 kbit/s\"", "at 0 bit/s nothing would ever pass"),
     ];
@@ -385,6 +384,43 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(error.contains(reason), "{error}");
     }
     assert!(read("title = 'x'").unwrap_err().ends_with("there is no [[page]]: a plan has one at least"));
+}
+
+#[test]
+fn farhop_splits_tcp_at_either_end_or_both_and_is_at_every_terminal() {
+    const OLD: &str =
+        "through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"";
+    let shared = WHOLE.replacen("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 3", 1);
+    let of = |text: &str, old: &str| read(&text.replacen(OLD, old, 1));
+    let stand = |plan: &Plan| match &plan.variants[2].through {
+        Through::Farhop { stand, caught, .. } => Some((*stand, *caught)),
+        _ => None,
+    };
+    let split = "through = \"farhop-split\"";
+    for (more, expected) in [
+        ("", Stand::Both),
+        ("\npep = \"terminal\"", Stand::Terminal),
+        ("\npep = \"gateway\"", Stand::Gateway),
+    ] {
+        let plan = of(WHOLE, &format!("{split}{more}")).unwrap();
+        assert_eq!(stand(&plan), Some((expected, true)));
+        // A pair of ends at one terminal is none at the others.
+        assert_eq!(of(&shared, &format!("{split}{more}")).is_ok(), expected != Stand::Terminal);
+    }
+    assert_eq!(stand(&read(&shared).unwrap()), Some((Stand::Both, false)));
+    for (old, reason) in [
+        ("through = \"squid\"", "'old' cannot be loaded from several terminals"),
+        ("through = \"farhop\"\npep = \"gateway\"", "'pep' says where connections are split"),
+        ("pep = \"gateway\"", "are Farhop's: say through which"),
+        (
+            "through = \"farhop-split\"\npep = \"gateway\"\ncarrier = \"tcp\"",
+            "has no carrier across the link",
+        ),
+        ("through = \"farhop-split\"\npep = \"nowhere\"", "'nowhere' is none of both, terminal, gateway"),
+    ] {
+        let error = of(&shared, old).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
 }
 
 /// Lives a course in which the n-th load of a cell takes what `time` says.

@@ -106,6 +106,7 @@ impl Route {
             remote: (*remote).into(),
             ground: (*ground).into(),
             profile: profile.map(str::to_owned),
+            ..Tuning::default()
         })
     }
 

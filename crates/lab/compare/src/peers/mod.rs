@@ -12,9 +12,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use farhop_testbed::{Place, Running, Testbed};
+use farhop_units::Bytes;
 
 use crate::CompareError;
-use crate::ends::Stage;
+use crate::ends::{Stage, computed, most_resident};
 use crate::interrupt::Interrupt;
 use crate::peers::split::{Peers, RunningPeer, Splitter};
 use crate::peers::squid::SquidPair;
@@ -113,6 +114,25 @@ impl<'a> Standing<'a> {
             Kind::Squid(pair) => Some(pair.proxy),
             Kind::Nginx(gateway) => Some(gateway.proxy),
             Kind::Split(_) => None,
+        }
+    }
+
+    /// What it has computed so far at the terminal and at the gateway, its own work and the kernel's for it; none where nothing of it is.
+    pub fn computed(&self) -> [Option<Duration>; 2] {
+        self.processes().map(|process| computed(process?))
+    }
+
+    /// The most memory that it has held at a time at the terminal and at the gateway.
+    pub fn peak_memory(&self) -> [Option<Bytes>; 2] {
+        self.processes().map(|process| most_resident(process?))
+    }
+
+    /// Its processes at the terminal and at the gateway.
+    fn processes(&self) -> [Option<&Running>; 2] {
+        match &self.0 {
+            Kind::Squid(pair) => pair.processes().map(Some),
+            Kind::Nginx(gateway) => [None, Some(gateway.process())],
+            Kind::Split(split) => split.processes(),
         }
     }
 

@@ -53,6 +53,10 @@ impl Gateway {
         Ok(Gateway { proxy, running: server.start(stage.interrupt)?, stderr })
     }
 
+    pub(crate) fn process(&self) -> &Running {
+        &self.running
+    }
+
     /// Whether it runs.
     ///
     /// # Errors
