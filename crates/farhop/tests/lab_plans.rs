@@ -442,7 +442,8 @@ fn firefox_loads_directly_and_through_farhop_in_every_version_that_it_is_driven_
         assert_eq!(of("requests"), 6.0, "the document and five images: {variant}");
         assert!(of("first-paint") > 0.0 && of("bytes") > 50.0 && of("connections") >= 1.0, "{variant}");
     }
-    assert_eq!(median(&found, "http2", "connections"), Some(1.0));
+    let made = median(&found, "http2", "connections").unwrap();
+    assert!((1.0..=2.0).contains(&made), "one, and one that it makes out of impatience: {made}");
 }
 
 const BROWSER: &str = r#"

@@ -81,7 +81,7 @@ fn settings(folder: &Path, listen: SocketAddr, dns: Ipv4Addr, origins: &OriginsS
     )
 }
 
-/// A server over TLS for each site whose key is at hand. It has connections to the origins open, as a proxy has that is up for days,
+/// A server over TLS for each site whose key is at hand; behind it a name of its own, since the plain proxy would take a site's for it. It has connections to the origins open, as a proxy has that is up for days,
 /// and is tuned as a careful operator would have it: small TLS records.
 fn stand_ins(listen: SocketAddr, origins: &OriginsSpec) -> String {
     let mut text = String::new();
@@ -91,10 +91,10 @@ fn stand_ins(listen: SocketAddr, origins: &OriginsSpec) -> String {
         let (chain, key) = (chain_file(identities, name), key_file(identities, name));
         let _ = write!(
             text,
-            "    upstream {name} {{\n        server {address}:443;\n        keepalive 32;\n    }}\n    server {{\n\
+            "    upstream secure-{name} {{\n        server {address}:443;\n        keepalive 32;\n    }}\n    server {{\n\
              \x20       listen {ip}:443 ssl http2;\n        server_name {name};\n        ssl_certificate {chain};\n\
              \x20       ssl_certificate_key {key};\n        ssl_buffer_size 4k;\n        location / {{\n\
-             \x20           proxy_pass https://{name};\n            proxy_http_version 1.1;\n\
+             \x20           proxy_pass https://secure-{name};\n            proxy_http_version 1.1;\n\
              \x20           proxy_set_header Host {name};\n            proxy_set_header Connection \"\";\n\
              \x20           proxy_ssl_name {name};\n            proxy_ssl_server_name on;\n\
              \x20           proxy_ssl_verify on;\n            proxy_ssl_trusted_certificate {ca};\n        }}\n    }}\n",
@@ -133,6 +133,7 @@ mod tests {
         let text = settings(folder, listen, Ipv4Addr::new(10, 0, 0, 53), &origins);
         for line in [
             "listen 10.0.0.2:443 ssl http2;",
+            "upstream secure-a.test {",
             "server_name a.test;",
             "server 10.77.16.1:443;",
             "ssl_certificate /id/a.test.pem;",

@@ -20,11 +20,15 @@ function within(ms, promise, otherwise) {
   return Promise.race([guarded, late]).finally(() => clearTimeout(timer));
 }
 
-/** Connections over TCP that were begun in this network so far (RFC 4022, tcpActiveOpens). */
+/**
+ * Connections over TCP that were begun in this network so far and not refused (RFC 4022, tcpActiveOpens and tcpAttemptFails): those
+ * to its maker's hosts, which are nowhere, are none of the page.
+ */
 function opened() {
   try {
     const [names, values] = fs.readFileSync('/proc/self/net/snmp', 'utf8').split('\n').filter((line) => line.startsWith('Tcp:'));
-    return Number(values.split(' ')[names.split(' ').indexOf('ActiveOpens')]);
+    const number = (name) => Number(values.split(' ')[names.split(' ').indexOf(name)]);
+    return number('ActiveOpens') - number('AttemptFails');
   } catch {
     return null;
   }

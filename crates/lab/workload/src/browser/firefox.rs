@@ -3,13 +3,15 @@
 use super::Order;
 
 /// The preferences of every load.
-const PREFERENCES: [(&str, &str); 29] = [
+const PREFERENCES: [(&str, &str); 30] = [
     // What its driver would set besides is for tests, and changes how it loads.
     ("remote.prefs.recommended", "false"),
     ("app.normandy.enabled", "false"),
     ("app.update.enabled", "false"),
     ("app.update.disabledForTesting", "true"),
     ("browser.aboutwelcome.enabled", "false"),
+    // What a tab would show beside its title is none of the page; Chromium without a window asks for none either.
+    ("browser.chrome.site_icons", "false"),
     ("browser.contentblocking.report.hide_vpn_banner", "true"),
     ("browser.newtabpage.enabled", "false"),
     ("browser.region.network.url", "\"\""),
