@@ -68,7 +68,7 @@ fn the_plans_that_come_along_are_listed_and_shown() {
     assert!(listed.lines().count() >= 20 && listed.contains("http2-4a"), "{listed}");
     let shown = lab(&["show", "http2-4a", "--quick"], folder.path());
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(shown.contains("\n36 cells, 36 loads, about "), "{shown}");
+    assert!(shown.contains("\n44 cells, 44 loads, about "), "{shown}");
     let unknown = error(&lab(&["show", "http2-4c"], folder.path()));
     assert!(unknown.contains("no plan is called 'http2-4c': there are httpep-5-6, "), "{unknown}");
     std::fs::write(folder.path().join("bad.toml"), PLAN.replace("pipeline = 4", "pipeline = 0")).unwrap();
@@ -236,6 +236,214 @@ fn windows_tunnels_uploads_and_several_testbeds_at_once_are_carried_out() {
     let again = lab(&["run", "others.toml", "--resume"], clone.path());
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(again.status.success() && said.contains("14 loads are there already"), "{said}");
+}
+
+const BETWEEN: &str = r#"
+title = "What stands in between"
+runs = { least = 1, most = 1, within = "5 %" }
+
+[[page]]
+name = "few"
+objects = 4
+object = "2 KB"
+
+[[link]]
+name = "leo-100m"
+
+[[variant]]
+name = "direct"
+protocol = "http/1.0"
+[[variant]]
+name = "split"
+protocol = "http/1.0"
+through = "farhop-split"
+[[variant]]
+name = "split-terminal"
+protocol = "http/1.0"
+through = "farhop-split"
+pep = "terminal"
+[[variant]]
+name = "split-gateway"
+protocol = "http/1.0"
+through = "farhop-split"
+pep = "gateway"
+[[variant]]
+name = "split-http2"
+protocol = "http/2"
+through = "farhop-split"
+[[variant]]
+name = "after"
+protocol = "http/1.0"
+[[variant]]
+name = "open"
+protocol = "http/2"
+handshake = "resumed"
+fast_open = true
+[[variant]]
+name = "nginx"
+through = "nginx"
+[[variant]]
+name = "nginx-https"
+through = "nginx"
+handshake = "full"
+[[variant]]
+name = "nginx-http2"
+through = "nginx"
+protocol = "http/2"
+"#;
+
+/// Runs a plan and gives its result; none where there are no privileges.
+fn carried_out(name: &str, plan: &str) -> Option<Value> {
+    if let Err(reason) = farhop_testbed::require_privileges() {
+        eprintln!("skipped: {reason}");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(name), plan).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farhop"));
+    command.args(["lab", "run", name, "--out", "out"]).current_dir(folder.path());
+    let run = command.output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let text = std::fs::read_to_string(folder.path().join("out/result.json")).unwrap();
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+/// A measure's median of a variant's only cell.
+fn median(found: &Value, variant: &str, measure: &str) -> Option<f64> {
+    let cells = found["cells"].as_array().unwrap();
+    let cell = cells.iter().find(|cell| cell["variant"] == variant).unwrap();
+    cell["values"][measure]["median"].as_f64()
+}
+
+/// Whether every load counts, but for what the machine lacks.
+fn all_count(found: &Value) {
+    for cell in found["cells"].as_array().unwrap() {
+        let why = cell["failures"][0].as_str().unwrap_or_default();
+        assert!(cell["runs"] == 1 && why.is_empty() || why.starts_with("not present"), "{cell}");
+    }
+}
+
+#[test]
+fn peps_at_either_end_take_what_passes_and_nginx_stands_in_for_origins() {
+    let Some(found) = carried_out("between.toml", BETWEEN) else { return };
+    all_count(&found);
+    let of = |variant: &str, measure: &str| median(&found, variant, measure);
+    // Each object has a connection of its own, and names are asked past the PEP.
+    let direct = of("direct", "link-connections").unwrap();
+    assert!(of("split", "link-connections").unwrap() < direct, "a carrier for five connections");
+    for alone in ["split-terminal", "split-gateway", "after"] {
+        // Ground may make one ahead.
+        assert!(of(alone, "link-connections").unwrap() >= direct, "{alone}: the link has TCP of the kernel");
+    }
+    for split in ["split", "split-terminal", "split-gateway", "split-http2"] {
+        assert!(of(split, "cpu-remote").is_some() && of(split, "memory-ground").unwrap() > 1.0);
+    }
+    assert_eq!(of("after", "cpu-remote"), None);
+    let nginx = ["nginx", "nginx-https", "nginx-http2"].map(|variant| of(variant, "load").is_some());
+    if nginx.contains(&true) {
+        assert_eq!(nginx, [true; 3]);
+        assert!(of("nginx", "memory-ground").unwrap() > 0.5 && of("nginx", "cpu-remote").is_none());
+        assert_eq!(of("nginx-http2", "connections"), Some(1.0));
+    }
+    let notes = found["notes"].as_array().unwrap();
+    let closed = notes.iter().filter_map(Value::as_str).find(|note| note.contains("Fast Open"));
+    assert_eq!(closed, None, "what the client says first goes along with its SYN");
+}
+
+const TERMINALS: &str = r#"
+title = "Several terminals"
+runs = { least = 1, most = 1, within = "5 %" }
+
+[[page]]
+name = "few"
+objects = 4
+object = "2 KB"
+
+[[link]]
+name = "shared"
+like = "leo-100m"
+terminals = 3
+
+[[variant]]
+name = "direct"
+[[variant]]
+name = "split"
+through = "farhop-split"
+[[variant]]
+name = "gateway"
+through = "farhop-split"
+pep = "gateway"
+[[variant]]
+name = "farhop"
+through = "farhop-identity"
+[[variant]]
+name = "farhop-https"
+through = "farhop-identity"
+handshake = "full"
+"#;
+
+#[test]
+fn several_terminals_load_through_a_remote_of_their_own_each() {
+    let Some(found) = carried_out("terminals.toml", TERMINALS) else { return };
+    all_count(&found);
+    for variant in ["direct", "split", "gateway", "farhop", "farhop-https"] {
+        let of = |measure: &str| median(&found, variant, measure).unwrap();
+        assert_eq!(of("requests"), 15.0, "three users, a document and four objects: {variant}");
+        assert!(of("last-user") >= of("load"), "{variant}");
+    }
+    for variant in ["farhop", "farhop-https"] {
+        let crossed = median(&found, variant, "link-requests").unwrap();
+        assert!((3.0..=15.0).contains(&crossed), "each remote asks for its own document: {crossed}");
+    }
+}
+
+const FIREFOX: &str = r#"
+title = "In Firefox"
+runs = { least = 1, most = 1, within = "5 %" }
+measures = ["load", "first-paint", "bytes", "requests", "connections"]
+
+[[page]]
+name = "httpep-5"
+
+[[link]]
+name = "leo-100m"
+
+[[variant]]
+name = "http"
+client = "firefox"
+[[variant]]
+name = "https"
+client = "firefox"
+handshake = "full"
+[[variant]]
+name = "http2"
+client = "firefox"
+protocol = "http/2"
+[[variant]]
+name = "farhop"
+client = "firefox"
+through = "farhop-identity"
+[[variant]]
+name = "farhop-http2"
+client = "firefox"
+protocol = "http/2"
+through = "farhop-identity"
+"#;
+
+#[test]
+fn firefox_loads_directly_and_through_farhop_in_every_version_that_it_is_driven_to() {
+    if !farhop_workload::programs::at_hand(&["firefox-esr", "node"]) {
+        return;
+    }
+    let Some(found) = carried_out("firefox.toml", FIREFOX) else { return };
+    all_count(&found);
+    for variant in ["http", "https", "http2", "farhop", "farhop-http2"] {
+        let of = |measure: &str| median(&found, variant, measure).unwrap();
+        assert_eq!(of("requests"), 6.0, "the document and five images: {variant}");
+        assert!(of("first-paint") > 0.0 && of("bytes") > 50.0 && of("connections") >= 1.0, "{variant}");
+    }
+    let made = median(&found, "http2", "connections").unwrap();
+    assert!((1.0..=2.0).contains(&made), "one, and one that it makes out of impatience: {made}");
 }
 
 const BROWSER: &str = r#"

@@ -89,7 +89,8 @@ settings! {
             round_trip: Option<Duration>, default "auto", range "0 s" to "10 s";
             /// What decides how much of what this end sends is under way: rate (keeps to the rate above, with no search and no
             /// queue), bbr (measures the path and leaves its queues empty), hybla (for long paths), cubic (as most of the
-            /// internet does), newreno (to compare with). auto takes rate where the rate is known, else bbr.
+            /// internet does), newreno, westwood, vegas or bic (to compare with). auto takes rate where the rate is known, else
+            /// bbr.
             congestion: Option<Choice>, default "auto";
             /// Whether losses are made good without asking for what was lost (forward error correction): auto as measured loss
             /// calls for it, off never. Both ends have to allow it.

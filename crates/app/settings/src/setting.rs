@@ -100,7 +100,7 @@ textual! {
     CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
     Spreading, "order", "one of \"round-robin\", \"priority\"";
     Role, "role", "one of \"transport\", \"application\", \"both\"";
-    Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\" or \"newreno\"";
+    Choice, "controller", "a congestion controller: \"rate\", \"hybla\", \"bbr\", \"cubic\", \"newreno\", \"westwood\", \"vegas\" or \"bic\"";
     LogLevel, "level", "one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"";
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use farhop_units::{BitRate, Bytes};
 
-use crate::{Bbr, Contract, Controller, Cubic, Hybla, NewReno, Paced};
+use crate::{Bbr, Bic, Contract, Controller, Cubic, Hybla, NewReno, Paced, Vegas, Westwood};
 
 /// Which controller drives a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,11 +20,26 @@ pub enum Choice {
     Cubic,
     /// [`NewReno`] (RFC 9002 §7), to compare with.
     NewReno,
+    /// [`Westwood`], to compare with.
+    Westwood,
+    /// [`Vegas`], to compare with.
+    Vegas,
+    /// [`Bic`], to compare with.
+    Bic,
 }
 
 impl Choice {
     /// Every controller there is.
-    pub const ALL: [Choice; 5] = [Choice::Rate, Choice::Hybla, Choice::Bbr, Choice::Cubic, Choice::NewReno];
+    pub const ALL: [Choice; 8] = [
+        Choice::Rate,
+        Choice::Hybla,
+        Choice::Bbr,
+        Choice::Cubic,
+        Choice::NewReno,
+        Choice::Westwood,
+        Choice::Vegas,
+        Choice::Bic,
+    ];
 
     /// The sensible controller: [`Choice::Rate`] where the rate is known, else [`Choice::Bbr`].
     pub fn for_rate(rate: Option<BitRate>) -> Choice {
@@ -39,6 +54,9 @@ impl Choice {
             Choice::Bbr => "bbr",
             Choice::Cubic => "cubic",
             Choice::NewReno => "newreno",
+            Choice::Westwood => "westwood",
+            Choice::Vegas => "vegas",
+            Choice::Bic => "bic",
         }
     }
 
@@ -51,6 +69,9 @@ impl Choice {
             (Choice::Bbr, _) => Box::new(Bbr::new(mtu)),
             (Choice::Cubic, _) => Box::new(Cubic::new(mtu)),
             (Choice::NewReno, _) => Box::new(NewReno::new(mtu)),
+            (Choice::Westwood, _) => Box::new(Westwood::new(mtu)),
+            (Choice::Vegas, _) => Box::new(Vegas::new(mtu)),
+            (Choice::Bic, _) => Box::new(Bic::new(mtu)),
         };
         Some(inner)
     }
@@ -59,6 +80,12 @@ impl Choice {
     /// ([`crate::Resume`]).
     pub fn searches(self) -> bool {
         self != Choice::Rate
+    }
+
+    /// Whether it takes every loss for congestion and has no other sign of it: it must go on to hear of what was lost and
+    /// made good without asking.
+    pub fn goes_by_loss_alone(self) -> bool {
+        matches!(self, Choice::Cubic | Choice::NewReno | Choice::Westwood | Choice::Bic)
     }
 }
 
@@ -93,7 +120,8 @@ mod tests {
         let error = "reno".parse::<Choice>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no congestion controller is called 'reno', use one of: rate, hybla, bbr, cubic, newreno"
+            "no congestion controller is called 'reno', use one of: rate, hybla, bbr, cubic, newreno, westwood, vegas, \
+             bic"
         );
     }
 
@@ -106,6 +134,6 @@ mod tests {
     #[test]
     fn only_a_rate_that_is_known_can_be_kept_to() {
         let built = Choice::ALL.map(|choice| choice.build(None, Bytes(1200)).is_some());
-        assert_eq!(built, [false, true, true, true, true]);
+        assert_eq!(built, [false, true, true, true, true, true, true, true]);
     }
 }

@@ -4,9 +4,9 @@
 //! (`io/transport`).
 //!
 //! [`Choice`] names them and builds one. A link whose rate is contracted is driven by [`Paced`], which
-//! needs no search. On any other the rate is searched for, by [`Bbr`], [`Hybla`], [`Cubic`] or
-//! [`NewReno`], each inside [`Resume`], which lets it start from what an earlier connection over the
-//! same path had measured (RFC 9959).
+//! needs no search. On any other the rate is searched for, by [`Bbr`], [`Hybla`] or [`Cubic`], or, to
+//! compare with, by [`NewReno`], [`Westwood`], [`Vegas`] or [`Bic`], each inside [`Resume`], which lets
+//! it start from what an earlier connection over the same path had measured (RFC 9959).
 //!
 //! Calling order: [`Controller::on_sent`] after each batch of packets that leaves together,
 //! [`Controller::on_ack`] for each newly acknowledged packet and [`Controller::on_loss`] once for each
@@ -14,6 +14,7 @@
 //! [`Controller::pacing`] may be asked at any time.
 
 mod bbr;
+mod bic;
 mod choice;
 mod cubic;
 mod hybla;
@@ -26,6 +27,8 @@ mod rounds;
 mod testing;
 mod throttled;
 mod trust;
+mod vegas;
+mod westwood;
 mod window;
 
 use std::fmt;
@@ -34,6 +37,7 @@ use std::time::Duration;
 use farhop_units::{BitRate, Bytes};
 
 pub use bbr::Bbr;
+pub use bic::Bic;
 pub use choice::{Choice, UnknownChoice};
 pub use cubic::Cubic;
 pub use hybla::Hybla;
@@ -41,6 +45,8 @@ pub use newreno::NewReno;
 pub use paced::{CAP, Paced};
 pub use resume::{Phase, Resume, Saved};
 pub use throttled::{Arrived, Trial, Wanted, Watch};
+pub use vegas::Vegas;
+pub use westwood::Westwood;
 
 /// What the operator says about one direction of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,13 +22,9 @@ impl NewReno {
 
 impl Controller for NewReno {
     fn on_ack(&mut self, ack: &Ack) {
-        let window = &mut self.0;
-        if !window.may_grow(ack) {
-            return;
+        if self.0.may_grow(ack) {
+            self.0.grow_as_reno(ack);
         }
-        let acked = ack.bytes.0 as f64;
-        // RFC 9002 §7.3.1 and §7.3.3.
-        window.bytes += if window.in_slow_start() { acked } else { window.mtu * acked / window.bytes };
     }
 
     fn on_loss(&mut self, loss: &Loss) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use farhop_units::Bytes;
 
-use crate::{Ack, Loss};
+use crate::{Ack, Controller, Loss};
 
 pub(crate) const RTT: Duration = Duration::from_millis(600);
 
@@ -26,4 +26,18 @@ pub(crate) fn ack_at(now_ms: u64) -> Ack {
 pub(crate) fn loss_at(now_ms: u64, sent_ms: u64) -> Loss {
     let at = Duration::from_millis;
     Loss { now: at(now_ms), sent: at(sent_ms), bytes: Bytes(1200), persistent: false }
+}
+
+/// The window in packets after each of `rounds` round trips in which all of it is acknowledged, the first of them `first` round
+/// trips after the epoch.
+pub(crate) fn packets_after_rounds(controller: &mut impl Controller, first: u64, rounds: u64) -> Vec<u64> {
+    let play_one = |number: u64| {
+        let packets = controller.window().0 / 1200;
+        for packet in 0..packets {
+            let now = RTT * number as u32 + RTT * packet as u32 / packets as u32;
+            controller.on_ack(&Ack { now, sent: now.saturating_sub(RTT), ..ack_at(0) });
+        }
+        controller.window().0 / 1200
+    };
+    (first..first + rounds).map(play_one).collect()
 }

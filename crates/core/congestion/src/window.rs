@@ -57,6 +57,12 @@ impl Window {
         !ack.app_limited && self.recovery_start.is_none_or(|start| ack.sent > start)
     }
 
+    /// RFC 9002 §7.3.1 and §7.3.3: what was acknowledged in slow start, a packet for each window in avoidance.
+    pub(crate) fn grow_as_reno(&mut self, ack: &Ack) {
+        let acked = ack.bytes.0 as f64;
+        self.bytes += if self.in_slow_start() { acked } else { self.mtu * acked / self.bytes };
+    }
+
     /// Whether `loss` asks for a reduction of its own; then those of the same flight do not.
     pub(crate) fn begins_recovery(&mut self, loss: &Loss) -> bool {
         let begins = self.recovery_start.is_none_or(|start| loss.sent > start);

@@ -25,7 +25,7 @@ fn link(volume: Volume, loss: f64) -> Direction<u32> {
         control_round: 650 * MS,
         entitlement,
         rbdc_timeout: 8,
-        signalling: Signalling { loss, contention: None },
+        signalling: Signalling { loss, contention: None, size: Bytes(0) },
         terminals: 1,
         others: None,
     };

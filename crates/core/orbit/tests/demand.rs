@@ -20,7 +20,7 @@ fn link(entitlement: Entitlement) -> OnDemand {
         control_round: 650 * MS,
         entitlement,
         rbdc_timeout: 3,
-        signalling: Signalling { loss: 0.0, contention: None },
+        signalling: Signalling { loss: 0.0, contention: None, size: Bytes(0) },
         terminals: 1,
         others: None,
     }
@@ -298,6 +298,29 @@ fn requests_that_pick_the_same_slot_are_lost() {
 }
 
 #[test]
+fn requests_take_their_part_of_the_link() {
+    // Requests of 40 bytes: two slots of twenty are kept free for five of them.
+    let all = Entitlement { fca: true, ..NOTHING };
+    let signalling = Signalling { loss: 0.0, contention: Some(5), size: Bytes(40) };
+    let contended = OnDemand { signalling, ..link(all) };
+    assert_eq!(waits(contended.clone(), &[(1000, 0, 1800)]), [Some(45_000)], "eighteen slots of 2.5 ms");
+    assert_eq!(waits(contended, &[(1000, 0, 1801)]), [Some(52_500)]);
+    // Slots of their own for four terminals take as much, and eighteen go round.
+    let own = Signalling { contention: None, ..signalling };
+    let four = OnDemand { signalling: own, terminals: 4, ..link(all) };
+    let sent = waits(four, &[(1000, 0, 400), (1000, 1, 400), (1000, 2, 400), (1000, 3, 400)]);
+    assert!(sent.iter().all(|wait| wait.is_some_and(|wait| wait <= 45_000)), "{sent:?}");
+    // Who contends and has slots says beside its packets what it asks for: 40 of the 200 bytes of the constant rate.
+    let volume = Entitlement { cra: BitRate::kbit(32), volume: Volume::Absolute, ..NOTHING };
+    let offered = [(1000, 0, 160), (1000, 0, 40), (1000, 0, 4_000)];
+    let first_two = |signalling| waits(OnDemand { signalling, ..link(volume) }, &offered)[..2].to_vec();
+    assert_eq!(first_two(own), [Some(5_000), Some(5_000)]);
+    assert_eq!(first_two(signalling), [Some(5_000), Some(52_500)]);
+    let of = |size| OnDemand { signalling: Signalling { size: Bytes(size), ..own }, ..link(all) };
+    assert!(of(1_900).check().is_ok() && of(2_000).check().is_err(), "one slot is left, or none");
+}
+
+#[test]
 fn what_cannot_be_shared_is_refused() {
     let sound = link(Entitlement { cra: BitRate::kbit(32), ..NOTHING });
     let refused = |link: OnDemand| link.check().unwrap_err().to_string();
@@ -344,6 +367,7 @@ proptest! {
         categories in (0..3u64, 0..3u64, 0..3u8, any::<bool>()),
         loss in 0.0..0.5f64,
         contention in prop::option::of(1..20u32),
+        size in 0..40u64,
         packets in prop::collection::vec((0u64..60_000, 0..3u16, 1u64..1_500), 1..150),
     ) {
         let (cra, rbdc, volume, fca) = categories;
@@ -356,7 +380,7 @@ proptest! {
         let shared = OnDemand {
             terminals: 3,
             header: Bytes(4),
-            signalling: Signalling { loss, contention },
+            signalling: Signalling { loss, contention, size: Bytes(size) },
             others: Some(Others { terminals: 2, rate: BitRate::kbit(40) }),
             ..link(entitlement)
         };
@@ -381,13 +405,15 @@ proptest! {
             prop_assert!(out.iter().filter(|sent| packets[sent.packet].1 == terminal).is_sorted_by_key(|sent| sent.packet));
         }
         let frames = end.as_millis() as u64 / 50 + 1;
-        prop_assert!(counters.given.0 <= frames * 2000 && counters.sent.bytes <= counters.given);
+        // Twenty slots, and what requests take of them: with slots of their own, those of five terminals.
+        let most = 2000 - (contention.map_or(5, u64::from) * size).div_ceil(100) * 100;
+        prop_assert!(counters.given.0 <= frames * most && counters.sent.bytes <= counters.given);
         let mut by_frame = std::collections::HashMap::<u128, u64>::new();
         for sent in &out {
             // Its last fragment's superframe; slots end within theirs.
             *by_frame.entry((sent.due - Duration::from_nanos(1)).as_millis() / 50).or_default() += sent.size.0.min(100);
         }
-        prop_assert!(by_frame.values().all(|bytes| *bytes <= 2000));
+        prop_assert!(by_frame.values().all(|bytes| *bytes <= most));
         let (again, ..) = run();
         prop_assert_eq!(again, out);
     }

@@ -106,6 +106,7 @@ fn capacity_on_demand_is_a_table_of_the_return_link() {
         volume = "avbdc"
         request_loss = "1 %"
         contention = 16
+        request = "16 B"
         others = { terminals = 19, rate = "32 kbit/s" }
     "#;
     let profile = read(text).unwrap();
@@ -124,7 +125,7 @@ fn capacity_on_demand_is_a_table_of_the_return_link() {
             fca: false,
         },
         rbdc_timeout: 8,
-        signalling: Signalling { loss: 0.01, contention: Some(16) },
+        signalling: Signalling { loss: 0.01, contention: Some(16), size: Bytes(16) },
         terminals: 1,
         others: Some(Others { terminals: 19, rate: BitRate::kbit(32) }),
     };

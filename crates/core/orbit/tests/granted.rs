@@ -28,7 +28,7 @@ fn link() -> Direction<u32> {
         control_round: 650 * MS,
         entitlement,
         rbdc_timeout: 20,
-        signalling: Signalling { loss: 0.0, contention: None },
+        signalling: Signalling { loss: 0.0, contention: None, size: Bytes(0) },
         terminals: 1,
         others: None,
     };

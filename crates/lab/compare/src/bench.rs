@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use farhop_testbed::{Calibration, Fitness};
-use farhop_workload::browser::Browser;
+use farhop_workload::browser::{Browser, Engine};
 
 use crate::browsing;
 use crate::check::Sites;
@@ -40,7 +40,7 @@ impl Bench {
         interrupt: Interrupt,
         progress: &mut Progress<'_>,
     ) -> Result<Bench, CompareError> {
-        let browser = browsing::browser()?;
+        let browser = browsing::browser(Engine::Chromium)?;
         progress(&format!("bringing up the testbed on {}", experiment.profile.name));
         let Experiment { profile, seed, plan } = experiment;
         let scene = Scene::up(profile, *seed, plan, Besides::default(), interrupt)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhop_report::Waterfall;
 use farhop_testbed::{LoadRecord, Place};
-use farhop_workload::browser::{Browser, Film, Order, PageLoad, Prepared};
+use farhop_workload::browser::{Browser, Engine, Film, Order, PageLoad, Prepared};
 use farhop_workload::npm;
 use farhop_workload::origins::site::{Asset, Site};
 use farhop_workload::pages::Page;
@@ -76,12 +76,12 @@ impl Browsed {
 }
 
 impl Browsing {
-    /// The browser of this machine, for the sites of `scene`.
+    /// A browser of this machine, for the sites of `scene`.
     ///
     /// # Errors
     /// There is none, its driver cannot be had, or a folder cannot be read.
-    pub fn of(scene: &Scene) -> Result<Browsing, CompareError> {
-        Ok(Browsing { browser: browser()?, sites: sites(scene)? })
+    pub fn of(scene: &Scene, engine: Engine) -> Result<Browsing, CompareError> {
+        Ok(Browsing { browser: browser(engine)?, sites: sites(scene)? })
     }
 
     /// Loads a page once, everything cold.
@@ -144,15 +144,17 @@ fn read(folder: &Path, began_ms: f64) -> Result<Film, CompareError> {
     Film::read(folder, began_ms).map_err(|error| CompareError::file(folder)(std::io::Error::other(error)))
 }
 
-/// The browser of this machine, its driver fetched where it is missing.
-pub(crate) fn browser() -> Result<Browser, CompareError> {
-    let browser = Browser::new(npm::cache_folder());
+/// A browser of this machine, its driver fetched where it is missing.
+pub(crate) fn browser(engine: Engine) -> Result<Browser, CompareError> {
+    let browser = Browser::of(engine, npm::cache_folder());
     // Looked for first: the library is fetched for nobody else.
     if !browser.executable.exists() {
         let missing = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such browser");
         return Err(CompareError::file(&browser.executable)(missing));
     }
-    npm::ensure(&browser.node, &[npm::PLAYWRIGHT])?;
+    if engine == Engine::Chromium {
+        npm::ensure(&browser.node, &[npm::PLAYWRIGHT])?;
+    }
     Ok(browser)
 }
 
@@ -216,6 +218,8 @@ pub(crate) fn browse(
     let (record, _) = visited?;
     drop(process);
     let load = prepared.finish()?;
+    // What the driver counts has none of its own connections in it.
+    let connections = load.connections.or(connections);
     quiet_link(scene)?; // its connections' ends are none of the next load
     Ok(Visited { load, record, connections })
 }

@@ -181,6 +181,7 @@ mod tests {
             first_paint_ms: None,
             largest_paint_ms: None,
             began_ms: None,
+            connections: None,
             first_byte_ms: None,
             url: String::new(),
             errors: Vec::new(),

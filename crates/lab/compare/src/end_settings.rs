@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::ends::Key;
+use crate::stand::Stand;
 use crate::{Interception, Variant};
 
 /// What the settings files of both ends have in common.
+#[derive(Clone)]
 pub(crate) struct EndSettings<'a> {
     pub(crate) listen: SocketAddr,
     pub(crate) control: &'a Path,
     pub(crate) profile: &'a str,
     pub(crate) own: &'a Key,
-    pub(crate) other: &'a str,
+    /// The public keys of the other side: of a remote ground's alone.
+    pub(crate) others: Vec<&'a str>,
     pub(crate) tuning: &'a Tuning,
 }
 
@@ -29,6 +32,8 @@ pub struct Tuning {
     pub link: String,
     /// The profile that both ends are told, if not the link's own.
     pub profile: Option<String>,
+    /// Where both ends are.
+    pub stand: Stand,
 }
 
 impl EndSettings<'_> {
@@ -55,11 +60,15 @@ pub(crate) fn ground_settings(
 ) -> String {
     let judging = interception
         .map(|with| format!("[origin]\nroots = [{}]\ncrls = [{}]\n", paths(&with.roots), paths(&with.crls)));
+    let remotes = end.others.iter().enumerate().map(|(number, key)| {
+        let name = if number == 0 { "lab".to_owned() } else { format!("lab-{number}") };
+        format!("[[remote]]\nname = {}\nkeys = [{}]\n", quoted(&name), quoted(key))
+    });
     format!(
-        "allow = [{}]\n{}[[remote]]\nname = \"lab\"\nkeys = [{}]\n{}{}",
+        "allow = [{}]\n{}{}{}{}",
         quoted(allowed),
         end.common(&end.tuning.ground),
-        quoted(end.other),
+        remotes.collect::<String>(),
         variant.ground_settings(),
         judging.unwrap_or_default()
     )
@@ -79,7 +88,7 @@ pub(crate) fn remote_settings(
         "{}[evidence]\nenabled = false\n{}[[ground]]\nname = \"lab\"\naddress = {address}\nkeys = [{}]\n",
         end.common(&end.tuning.remote),
         intercepting.unwrap_or_default(),
-        quoted(end.other)
+        end.others.iter().map(|key| quoted(key)).collect::<Vec<_>>().join(", ")
     )
 }
 
@@ -112,12 +121,12 @@ mod tests {
             control: Path::new("/lab/end.sock"),
             profile: "geo-20m",
             own: &own,
-            other: &own.public,
+            others: vec![own.public.as_str(), "farhop-ed25519 BBBB"],
             tuning: &Tuning {
                 remote: "carrier = \"tcp\"\n".into(),
                 ground: "tcp_congestion = \"cubic\"\n".into(),
                 link: "congestion = \"hybla\"\n".into(),
-                profile: None,
+                ..Tuning::default()
             },
         };
         let interception = Interception {
@@ -133,12 +142,14 @@ mod tests {
             let text = ground_settings(&end, "10.77.16.0/20", variant, with);
             let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
             assert_eq!((ground.identity, ground.link.told()), (own.file.clone(), "geo-20m"));
+            let names: Vec<&str> = ground.remote.iter().map(|remote| remote.name.as_str()).collect();
+            assert_eq!(names, ["lab", "lab-1"]);
             assert_eq!(ground.bundle.enabled, variant != Variant::FarhopTransport);
             assert_eq!(ground.tcp_congestion.as_deref(), Some("cubic"));
             assert_eq!(ground.link.congestion.map(|it| it.to_string()).as_deref(), Some("hybla"));
         }
         let tuning = Tuning { profile: Some("auto".into()), ..Tuning::default() };
-        let measuring = EndSettings { tuning: &tuning, ..end };
+        let measuring = EndSettings { tuning: &tuning, ..end.clone() };
         let text = ground_settings(&measuring, "10.77.16.0/20", Variant::FarhopTransport, None);
         let ground: GroundSettings = parse(&text, Path::new("ground.toml"), &[]).unwrap();
         assert_eq!(ground.link.profile, None, "what experiments say of it goes before the link's name");

@@ -14,13 +14,12 @@ use tokio::task::AbortHandle;
 
 use crate::books::{Books, Hearing};
 use crate::end_settings::{EndSettings, Tuning, ground_settings, remote_settings};
+use crate::further::{Common, Further};
 use crate::interrupt::Interrupt;
 use crate::scene::{last_words, spawn, this_program};
+use crate::stand::Stand;
 use crate::{CompareError, Interception, Variant};
 
-/// Port of the proxy, and of ground on the link.
-const PROXY_PORT: u16 = 3128;
-const CARRIER_PORT: u16 = 4433;
 /// How long a promise that nobody asks for lasts after its last byte (DESIGN.md), with room for the sweep.
 const LAPSE: Duration = Duration::from_secs(12);
 /// How long each of them may take to end.
@@ -45,6 +44,8 @@ pub struct Stage<'a> {
 pub struct Keys {
     remote: Key,
     ground: Key,
+    /// Those of the remotes at further terminals.
+    further: Vec<Key>,
 }
 
 pub(crate) struct Key {
@@ -59,8 +60,10 @@ pub struct Ends {
     /// The control sockets of remote and ground.
     controls: [PathBuf; 2],
     runtime: tokio::runtime::Runtime,
+    places: [Place; 2],
     remote: (Running, PathBuf),
     ground: (Running, PathBuf),
+    further: Vec<Further>,
     /// What remote and ground have told of since their carrier came up.
     heard: [Hearing; 2],
     listening: Vec<AbortHandle>,
@@ -113,6 +116,14 @@ impl Keys {
     /// # Errors
     /// `farhop keygen` failed.
     pub fn make(folder: &Path) -> Result<Keys, CompareError> {
+        Keys::for_terminals(folder, 0)
+    }
+
+    /// The same with so many further terminals, each of which has a remote of its own wherever there is one at each end.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make).
+    pub(crate) fn for_terminals(folder: &Path, further: u16) -> Result<Keys, CompareError> {
         let key = |name: &str| {
             let file = folder.join(format!("{name}.key"));
             let made =
@@ -124,7 +135,9 @@ impl Keys {
             }
             Ok(Key { file, public: String::from_utf8_lossy(&made.stdout).trim().to_owned() })
         };
-        Ok(Keys { remote: key("remote")?, ground: key("ground")? })
+        let others =
+            (1..=further).map(|number| key(&format!("remote-{number}"))).collect::<Result<_, _>>()?;
+        Ok(Keys { remote: key("remote")?, ground: key("ground")?, further: others })
     }
 }
 
@@ -144,19 +157,21 @@ impl Ends {
     pub fn start_tuned(stage: Stage<'_>, variant: Variant, tuning: &Tuning) -> Result<Ends, CompareError> {
         let Stage { testbed, folder, keys, .. } = stage;
         let addresses = &testbed.addresses;
-        let carrier = SocketAddr::from((addresses.ground_satellite, CARRIER_PORT));
-        let proxy = SocketAddr::from((addresses.remote, PROXY_PORT));
+        let (carrier, proxy) = (tuning.stand.carrier(addresses), tuning.stand.proxy(addresses));
         let (control, ground_control) = (folder.join("remote.sock"), folder.join("ground.sock"));
         let (range, length) = addresses.origin_range;
         let link = testbed.link().profile();
         // Of a link that has no name in settings the ends find out all by themselves.
         let profile = if link.is_preset() { link.name } else { "auto".into() };
+        let profile = tuning.stand.profile().map_or(profile, str::to_owned);
+        // At one place there is one pair, whoever comes to it.
+        let further: &[Key] = if tuning.stand == Stand::Both { &keys.further } else { &[] };
         let ground = EndSettings {
             listen: carrier,
             control: &ground_control,
             profile: &profile,
             own: &keys.ground,
-            other: &keys.remote.public,
+            others: [&keys.remote].into_iter().chain(further).map(|key| key.public.as_str()).collect(),
             tuning,
         };
         let interception = stage.interception.filter(|_| variant.intercepts());
@@ -169,7 +184,7 @@ impl Ends {
             control: &control,
             profile: &profile,
             own: &keys.remote,
-            other: &keys.ground.public,
+            others: vec![keys.ground.public.as_str()],
             tuning,
         };
         let remote = remote_settings(&remote, carrier, interception);
@@ -178,12 +193,19 @@ impl Ends {
             std::fs::write(&file, settings).map_err(CompareError::file(&file))?;
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let places = tuning.stand.places();
+        let common = Common { variant, tuning, profile: &profile, ground: &keys.ground, carrier };
+        let started = testbed.terminals().iter().zip(further);
         let mut ends = Ends {
             proxy,
             controls: [control, ground_control],
             runtime: runtime.map_err(CompareError::file("control socket"))?,
-            ground: start(stage, "ground", Place::Ground)?,
-            remote: start(stage, "remote", Place::Remote)?,
+            places,
+            ground: start(stage, "ground", places[1])?,
+            remote: start(stage, "remote", places[0])?,
+            further: started
+                .map(|(terminal, own)| Further::start(stage, terminal, own, &common))
+                .collect::<Result<_, _>>()?,
             heard: [Hearing::default(), Hearing::default()],
             listening: Vec::new(),
         };
@@ -202,22 +224,33 @@ impl Ends {
         let deadline = Instant::now() + stage.testbed.link().profile().rtt() * 8 + Duration::from_secs(15);
         loop {
             self.check_alive()?;
-            // Before it listens, the remote is merely not there yet.
-            let counters = self.ask("counters").unwrap_or_default();
-            let number = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
-            if number("carriers_up") > number("carriers_down") {
-                return Ok(());
-            }
+            let further = self.further.iter().map(|remote| (&remote.control, Some(remote)));
+            let waited_for = [(&self.controls[0], None)].into_iter().chain(further);
+            let late = waited_for.into_iter().find(|(control, _)| !self.has_carrier(control));
+            let Some((_, late)) = late else { return Ok(()) };
             if Instant::now() > deadline {
                 let said = format!(
                     "no carrier came up; remote: {}; ground: {}",
-                    last_words(&self.remote.1),
+                    late.map_or_else(|| last_words(&self.remote.1), Further::last_words),
                     last_words(&self.ground.1)
                 );
                 return Err(CompareError::End { end: "remote", reason: said });
             }
             stage.interrupt.sleep(Duration::from_millis(20))?;
         }
+    }
+
+    /// Whether the carrier of the remote behind this socket is up.
+    fn has_carrier(&self, control: &Path) -> bool {
+        // Before it listens, the remote is merely not there yet.
+        let counters = self.ask_end(control, "remote", "counters").unwrap_or_default();
+        let number = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
+        number("carriers_up") > number("carriers_down")
+    }
+
+    /// Where the users of each terminal find the proxy: the first one's, then those of the further ones with a remote of their own.
+    pub fn proxies(&self) -> Vec<SocketAddr> {
+        [self.proxy].into_iter().chain(self.further.iter().map(|remote| remote.proxy)).collect()
     }
 
     /// Hears of no more events, each of which costs the ends to tell.
@@ -238,7 +271,7 @@ impl Ends {
                 });
             }
         }
-        Ok(())
+        self.further.iter_mut().try_for_each(Further::check_alive)
     }
 
     /// SIGKILL for ground.
@@ -254,7 +287,7 @@ impl Ends {
     /// # Errors
     /// It cannot be started.
     pub fn restart_ground(&mut self, stage: Stage<'_>) -> Result<(), CompareError> {
-        self.ground = start(stage, "ground", Place::Ground)?;
+        self.ground = start(stage, "ground", self.places[1])?;
         Ok(())
     }
 
@@ -265,14 +298,15 @@ impl Ends {
     /// It cannot be waited for, or not be started.
     pub fn restart_remote(&mut self, stage: Stage<'_>) -> Result<(), CompareError> {
         self.remote.0.kill_group().map_err(CompareError::file("the remote process"))?;
-        self.remote = start(stage, "remote", Place::Remote)?;
+        self.remote = start(stage, "remote", self.places[0])?;
         Ok(())
     }
 
     /// Ends both as a service manager would, so that they keep what they have measured of the path; with SIGKILL where that takes
     /// too long.
     pub fn stop(mut self) {
-        for (process, _) in [&mut self.remote, &mut self.ground] {
+        let further = self.further.iter_mut().map(|remote| &mut remote.process);
+        for process in further.chain([&mut self.remote.0, &mut self.ground.0]) {
             let deadline = Instant::now() + ORDERLY;
             let asked = process.terminate().is_ok();
             while asked && Instant::now() < deadline && matches!(process.try_wait(), Ok(None)) {
@@ -283,7 +317,7 @@ impl Ends {
 
     /// The most resident memory that remote and ground have held at a time; none for one that is gone.
     pub fn peak_memory(&self) -> [Option<Bytes>; 2] {
-        [&self.remote, &self.ground].map(|(process, _)| memory(process, "VmHWM"))
+        [&self.remote, &self.ground].map(|(process, _)| most_resident(process))
     }
 
     /// The resident memory that remote and ground hold at present; none for one that is gone.
@@ -294,6 +328,27 @@ impl Ends {
     /// What remote and ground have computed so far, their own work and the kernel's for it; none for one that is gone.
     pub fn computed(&self) -> [Option<Duration>; 2] {
         [computed(&self.remote.0), computed(&self.ground.0)]
+    }
+
+    /// Requests that the remotes have sent across the link so far. What passes in a tunnel they do not see.
+    ///
+    /// # Errors
+    /// One of them does not answer.
+    pub fn crossed(&self) -> Result<u64, CompareError> {
+        let further = self.further.iter().map(|remote| &remote.control);
+        let all = [&self.controls[0]].into_iter().chain(further);
+        all.map(|control| Ok(self.counters_of(control)?.requests_crossed)).sum()
+    }
+
+    fn counters(&self) -> Result<Counters, CompareError> {
+        self.counters_of(&self.controls[0])
+    }
+
+    fn counters_of(&self, control: &Path) -> Result<Counters, CompareError> {
+        let answer = self.ask_end(control, "remote", "counters")?;
+        let unreadable =
+            || CompareError::End { end: "remote", reason: format!("its counters are unreadable: {answer}") };
+        Counters::of(&answer).ok_or_else(unreadable)
     }
 
     /// Confines remote and ground to one processor each.
@@ -329,10 +384,6 @@ impl Ends {
         self.ask_end(&self.controls[1], "ground", "status")
     }
 
-    fn ask(&self, command: &str) -> Result<Value, CompareError> {
-        self.ask_end(&self.controls[0], "remote", command)
-    }
-
     fn ask_end(&self, socket: &Path, end: &'static str, command: &str) -> Result<Value, CompareError> {
         let failed = |reason: String| CompareError::End { end, reason };
         let call = async {
@@ -352,12 +403,7 @@ impl Ends {
         let deadline = Instant::now() + LAPSE;
         loop {
             self.check_alive()?;
-            let answer = self.ask("counters")?;
-            let unreadable = || CompareError::End {
-                end: "remote",
-                reason: format!("its counters are unreadable: {answer}"),
-            };
-            let counters = Counters::of(&answer).ok_or_else(unreadable)?;
+            let counters = self.counters()?;
             if counters.ended >= counters.promised || Instant::now() > deadline {
                 return Ok(counters);
             }
@@ -409,6 +455,11 @@ pub fn resident(process: &Running) -> Option<Bytes> {
     memory(process, "VmRSS")
 }
 
+/// The most memory of a process that was resident at a time; none once it is gone.
+pub(crate) fn most_resident(process: &Running) -> Option<Bytes> {
+    memory(process, "VmHWM")
+}
+
 /// One of the lines about memory that the kernel has for a process (proc(5), `status`); none once it is gone.
 fn memory(process: &Running, line: &str) -> Option<Bytes> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).ok()?;
@@ -418,7 +469,7 @@ fn memory(process: &Running, line: &str) -> Option<Bytes> {
 }
 
 /// What a process has computed (`utime`, `stime`, proc(5)); none once it is gone.
-fn computed(process: &Running) -> Option<Duration> {
+pub(crate) fn computed(process: &Running) -> Option<Duration> {
     /// Linux counts for programs in hundredths of a second on every architecture (`USER_HZ`).
     const TICK: Duration = Duration::from_millis(10);
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).ok()?;

@@ -8,7 +8,7 @@ use crate::CompareError;
 use crate::scene::this_program;
 
 /// A remote's CA, made by `farhop ca init` as its operator would, and the roots that ground accepts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Interception {
     /// The folder of the CA.
     pub ca: PathBuf,

@@ -11,7 +11,7 @@ use farhop_testbed::{Place, Running, Testbed, require_congestion_control};
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, await_ready};
 
 use crate::scene::{last_words, spawn, this_program};
-use crate::variant::{BBR, H3};
+use crate::variant::{BBR, GATEWAY, H3};
 use crate::{CompareError, Plan, Variant};
 
 /// What the origins process is told for a plan.
@@ -69,6 +69,26 @@ pub(crate) fn spec(plan: &Plan, testbed: &Testbed, folder: &Path) -> Result<Orig
         names,
         identities: with_h3.then_some(identities),
     })
+}
+
+/// Has every site be served at the gateway, too, by a program of others that stands in for it there with its key.
+///
+/// # Errors
+/// The folder for the keys cannot be made.
+pub(crate) fn at_gateway(spec: &mut OriginsSpec, gateway: IpAddr, folder: &Path) -> Result<(), CompareError> {
+    let own = spec.origins.iter().filter(|origin| origin.dns_name.is_none());
+    let names: Vec<String> = own.map(|origin| name_for(GATEWAY, &origin.name)).collect();
+    spec.names.extend(names.into_iter().map(|name| (name, gateway)));
+    let identities = folder.join("identities");
+    std::fs::create_dir_all(&identities).map_err(CompareError::file(&identities))?;
+    spec.identities = Some(identities);
+    Ok(())
+}
+
+/// What is looked up instead of each host to reach what stands in for it at the gateway.
+pub(crate) fn looked_up_at_gateway(spec: &OriginsSpec) -> Vec<(String, String)> {
+    let named = |origin: &OriginSpec| (origin.name.clone(), name_for(GATEWAY, &origin.name));
+    spec.origins.iter().map(named).filter(|(_, name)| spec.names.contains_key(name)).collect()
 }
 
 /// The name in the DNS of another server of a site.

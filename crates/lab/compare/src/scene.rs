@@ -25,6 +25,8 @@ pub struct Besides {
     pub crls: Vec<PathBuf>,
     /// Terminals that share the link with the first one.
     pub terminals: u16,
+    /// Whether something stands in for the sites at the gateway ([`Peer::Nginx`](crate::Peer)): it has their keys.
+    pub gateway: bool,
 }
 
 /// A testbed with its origins up. Dropping it takes everything down, processes first.
@@ -70,13 +72,16 @@ impl Scene {
         // From the far end of the range: the plan's own count from its beginning.
         let last = (0..Addresses::ORIGINS).rev().map(|number| testbed.addresses.origin(number).into());
         spec.names.extend(besides.names.into_iter().zip(last));
+        if besides.gateway {
+            origins::at_gateway(&mut spec, testbed.addresses.ground_satellite.into(), folder.path())?;
+        }
         let (serving, ready) = origins::start(&testbed, &spec, folder.path())?;
         let caddy = caddy::start(&testbed, &spec, folder.path(), &interrupt)?;
         let intercepts = plan.tls && plan.variants.iter().any(|variant| variant.intercepts());
         let roots = [vec![spec.ca.clone()], besides.roots].concat();
         let interception =
             if intercepts { Some(Interception::make(folder.path(), roots, besides.crls)?) } else { None };
-        let keys = Keys::make(folder.path())?;
+        let keys = Keys::for_terminals(folder.path(), besides.terminals)?;
         interrupt.check()?;
         Ok(Scene {
             spec,
@@ -129,6 +134,11 @@ impl Scene {
         origins::looked_up_as(&self.spec, variant)
     }
 
+    /// What is looked up instead of each host, to reach what stands in for it at the gateway ([`Besides::gateway`]).
+    pub fn looked_up_at_gateway(&self) -> Vec<(String, String)> {
+        origins::looked_up_at_gateway(&self.spec)
+    }
+
     /// What the origins saw.
     pub(crate) fn log(&self) -> &Path {
         self.spec.log.as_deref().unwrap_or(Path::new(""))
@@ -168,12 +178,17 @@ pub(crate) fn this_program() -> Result<Command, CompareError> {
 pub fn spawn(
     testbed: &Testbed,
     place: Place,
-    mut command: Command,
+    command: Command,
     stderr: &Path,
 ) -> Result<Running, CompareError> {
+    Ok(testbed.spawn_in(place, with_stderr(command, stderr)?)?)
+}
+
+/// A command that says what it has to say into a file.
+pub(crate) fn with_stderr(mut command: Command, stderr: &Path) -> Result<Command, CompareError> {
     let file = std::fs::File::create(stderr).map_err(CompareError::file(stderr))?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-    Ok(testbed.spawn_in(place, command)?)
+    Ok(command)
 }
 
 /// The last line that a process wrote to its standard error.

@@ -32,18 +32,25 @@ pub(crate) fn quiet_link(scene: &Scene) -> Result<LoadRecord, CompareError> {
     }
 }
 
-/// Connections over TCP that were begun in a namespace since it is there, as its kernel counts them; none where it does not.
+/// Connections over TCP that were begun in a namespace since it is there, as its kernel counts them (RFC 4022, `tcpActiveOpens`); none
+/// where it does not.
 pub(crate) fn opened(namespace: &Namespace) -> Option<u64> {
     // A thread's own: the process as a whole is elsewhere.
     let read = || std::fs::read_to_string("/proc/thread-self/net/snmp").ok();
-    active_opens(&namespace.run(read).ok()??)
+    counted(&namespace.run(read).ok()??, "Tcp:", "ActiveOpens")
 }
 
-/// RFC 4022: `tcpActiveOpens`, from lines of names and of numbers.
-fn active_opens(text: &str) -> Option<u64> {
-    let mut lines = text.lines().filter(|line| line.starts_with("Tcp:"));
+/// Those of them whose first bytes went along with their SYN and were taken by the server (RFC 7413).
+pub fn fast_opened(namespace: &Namespace) -> Option<u64> {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").ok();
+    counted(&namespace.run(read).ok()??, "TcpExt:", "TCPFastOpenActive")
+}
+
+/// A number by its name, from the line of names and that of numbers which begin with `table`.
+fn counted(text: &str, table: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.split(' ').next() == Some(table));
     let (names, numbers) = (lines.next()?, lines.next()?);
-    let (_, number) = names.split(' ').zip(numbers.split(' ')).find(|(name, _)| *name == "ActiveOpens")?;
+    let (_, number) = names.split(' ').zip(numbers.split(' ')).find(|(known, _)| *known == name)?;
     number.parse().ok()
 }
 
@@ -96,6 +103,7 @@ mod tests {
 
     #[test]
     fn connections_are_counted_as_the_kernel_counts_them() {
+        let active_opens = |text| counted(text, "Tcp:", "ActiveOpens");
         let text = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn ActiveOpens PassiveOpens\nTcp: 200 -1 37 5\nUdp: In\n";
         assert_eq!(active_opens(text), Some(37));
         for other in ["", "Tcp: ActiveOpens\n", "Tcp: ActiveOpens\nTcp: many\n", "Tcp: MaxConn\nTcp: -1\n"] {

@@ -44,6 +44,8 @@ pub enum Variant {
 pub(crate) const BBR: &str = "bbr";
 /// What the names of servers for `direct-h3` begin with in the DNS.
 pub(crate) const H3: &str = "h3";
+/// The same for what stands in for origins at the gateway.
+pub(crate) const GATEWAY: &str = "gateway";
 
 impl Variant {
     /// The name in reports.

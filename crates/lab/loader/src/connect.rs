@@ -25,10 +25,19 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<BoxStream>> + Send>
 /// A socket being bound, and the address that it is to talk to.
 pub type Binding = Pin<Box<dyn Future<Output = io::Result<(UdpSocket, SocketAddr)>> + Send>>;
 
+/// What a load asks of a connection's socket ([`Settings`](crate::Settings)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketOptions {
+    /// Its receive buffer in bytes.
+    pub receive_buffer: Option<usize>,
+    /// Whether its first bytes may go along with its SYN.
+    pub fast_open: bool,
+}
+
 /// Makes connections: to origins, or to the proxy where there is one.
 pub trait Connect: Send + Sync + 'static {
-    /// Connects to this host and port. `receive_buffer` is what the load asks for ([`Settings`](crate::Settings)).
-    fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting;
+    /// Connects to this host and port.
+    fn connect(&self, host: &str, port: u16, options: SocketOptions) -> Connecting;
 
     /// A socket for QUIC with this host and port. Who has none leaves it as it is.
     fn datagrams(&self, host: &str, port: u16) -> Binding {
@@ -57,15 +66,18 @@ impl TcpConnector {
 }
 
 impl Connect for TcpConnector {
-    fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting {
+    fn connect(&self, host: &str, port: u16, options: SocketOptions) -> Connecting {
         let (names, host) = (self.names.clone(), host.to_owned());
         Box::pin(async move {
             let address = SocketAddr::new(names.address(&host).await?, port);
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
             socket.set_nonblocking(true)?;
-            if let Some(bytes) = receive_buffer {
+            if let Some(bytes) = options.receive_buffer {
                 // Before connecting: the window's scale is chosen then (RFC 7323 §2.2).
                 socket.set_recv_buffer_size(bytes)?;
+            }
+            if options.fast_open {
+                farhop_netdev::fast_open_connect(&socket)?;
             }
             let stream = TcpSocket::from_std_stream(socket.into()).connect(address).await?;
             stream.set_nodelay(true)?;

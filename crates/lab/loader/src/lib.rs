@@ -1,6 +1,6 @@
 //! A page loader of our own, for what browsers no longer do or do not let one set: a connection for each object, persistent
 //! connections in any number, pipelining, full, resumed and 0-RTT handshakes, HTTP/2 with pushes taken or refused, HTTP/3; the timer
-//! that opens connections anew, the receive buffer, the limit of streams, the idle timeout.
+//! that opens connections anew, the receive buffer, the limit of streams, the idle timeout, TCP Fast Open.
 //!
 //! A [`PageGraph`] says which objects a page has and which names which; a [`Loader`] loads it as [`Settings`] say, over
 //! connections that a [`Connect`] of the caller makes, so that it runs between two kernels as well as in virtual time. It
@@ -24,7 +24,7 @@ pub mod server;
 mod settings;
 mod tls;
 
-pub use connect::{Binding, BoxStream, Connect, Connecting, Stream, TcpConnector};
+pub use connect::{Binding, BoxStream, Connect, Connecting, SocketOptions, Stream, TcpConnector};
 pub use dns::Names;
 pub use graph::{GraphError, Kind, Named, Object, PageGraph};
 pub use loader::{Loader, LoaderError};

@@ -21,9 +21,9 @@ pub enum LoaderError {
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// An origin gave no session to resume.
-    #[error("{host} gives no session to resume: {reason}")]
-    Session {
+    /// An origin cannot be met before the load, or gave no session to resume.
+    #[error("{host} cannot be met before the load: {reason}")]
+    Meeting {
         /// The origin.
         host: String,
         /// What happened.
@@ -52,26 +52,25 @@ impl Loader {
         Loader { connector, sessions: self.sessions.clone() }
     }
 
-    /// Meets every origin of a page once, so that the next load has a session to resume at each. Does nothing where the
-    /// settings resume none.
+    /// Meets every origin of a page once, so that the next load has a session to resume at each, and the kernel a cookie for Fast
+    /// Open. Does nothing where the settings want neither.
     ///
     /// # Errors
     /// An origin cannot be reached, or gives no ticket.
     pub async fn prime(&self, graph: &PageGraph, settings: &Settings) -> Result<(), LoaderError> {
-        if !matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
-            return Ok(());
-        }
+        let resumes = matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt);
         let mut origins: Vec<Origin> = Vec::new();
         for origin in graph.objects.iter().map(|object| Origin::of(&object.url)) {
-            if origin.secure && !origins.contains(&origin) {
+            if (settings.fast_open || resumes && origin.secure) && !origins.contains(&origin) {
                 origins.push(origin);
             }
         }
         let empty = Arc::new(PageGraph { objects: Vec::new() });
         let course = Course::new(empty, settings.clone(), self.connector.clone(), self.sessions.clone());
         for origin in origins {
-            let failed = |reason| LoaderError::Session { host: origin.host.clone(), reason };
-            let meeting = tokio::time::timeout(settings.patience, meet(&course, &origin)).await;
+            let failed = |reason| LoaderError::Meeting { host: origin.host.clone(), reason };
+            let meeting = meet(&course, &origin, resumes && origin.secure);
+            let meeting = tokio::time::timeout(settings.patience, meeting).await;
             meeting.unwrap_or_else(|_| Err("it does not answer in time".into())).map_err(failed)?;
         }
         Ok(())
@@ -89,11 +88,15 @@ impl Loader {
     }
 }
 
-/// A connection for its ticket's sake: nothing goes along with its first flight.
-async fn meet(course: &Arc<Course>, origin: &Origin) -> Result<(), String> {
+/// A connection for the sake of its cookie, and of its ticket where a session is resumed: nothing goes along with its first
+/// flight.
+async fn meet(course: &Arc<Course>, origin: &Origin, resumes: bool) -> Result<(), String> {
     let (host, port) = course.settings.proxy.clone().unwrap_or((origin.host.clone(), origin.port));
-    let stream = course.connector.connect(&host, port, course.settings.receive_buffer).await;
+    let stream = course.connector.connect(&host, port, course.settings.socket_options()).await;
     let mut wire = Wire::new(stream.map_err(|error| error.to_string())?);
+    if !resumes {
+        return Ok(());
+    }
     if course.settings.proxy.is_some() {
         wire.tunnel(&origin.host, origin.port).await?;
     }

@@ -148,7 +148,7 @@ async fn attempt(course: Arc<Course>, origin: Origin) -> Result<(usize, Counted)
         Some((host, port)) => (host.as_str(), *port),
         None => (origin.host.as_str(), origin.port),
     };
-    let made = course.connector.connect(host, port, course.settings.receive_buffer).await;
+    let made = course.connector.connect(host, port, course.settings.socket_options()).await;
     let stream = made.map_err(|error| format!("no connection to {host}:{port}: {error}"))?;
     Ok((place, Counted { stream, traffic }))
 }

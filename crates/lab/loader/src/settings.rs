@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::connect::SocketOptions;
+
 /// How objects are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -80,6 +82,9 @@ pub struct Settings {
     pub retry: Option<Duration>,
     /// Receive buffer of each connection in bytes, as the kernel understands it (`SO_RCVBUF`); none leaves it to the kernel.
     pub receive_buffer: Option<usize>,
+    /// Whether what a connection says first goes along with its SYN (TCP Fast Open, RFC 7413), where its origin has given a cookie
+    /// before ([`Loader::prime`](crate::Loader::prime)).
+    pub fast_open: bool,
     /// Requests of HTTP/2 or HTTP/3 under way at a time, at most; the server may allow fewer.
     pub streams: usize,
     /// Windows of HTTP/2 and HTTP/3.
@@ -103,6 +108,7 @@ impl Default for Settings {
             connections: 6,
             retry: None,
             receive_buffer: None,
+            fast_open: false,
             streams: 100,
             // Chromium's: 6 MB and 15 MB.
             windows: Windows { stream: 6 << 20, connection: 15 << 20 },
@@ -111,5 +117,12 @@ impl Default for Settings {
             may_recode: false,
             patience: Duration::from_secs(300),
         }
+    }
+}
+
+impl Settings {
+    /// What they ask of each connection's socket.
+    pub(crate) fn socket_options(&self) -> SocketOptions {
+        SocketOptions { receive_buffer: self.receive_buffer, fast_open: self.fast_open }
     }
 }

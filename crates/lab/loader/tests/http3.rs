@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use farhop_loader::{
     Binding, Connect, Connecting, Handshake, Kind, Loader, Names, Object, PageGraph, Protocol, Settings,
-    TcpConnector,
+    SocketOptions, TcpConnector,
 };
 use http::Response;
 use quinn::crypto::rustls::QuicServerConfig;
@@ -76,8 +76,8 @@ async fn serve(endpoint: quinn::Endpoint, seen: Arc<Seen>) {
 struct ToPort(TcpConnector, u16);
 
 impl Connect for ToPort {
-    fn connect(&self, host: &str, _port: u16, receive_buffer: Option<usize>) -> Connecting {
-        self.0.connect(host, self.1, receive_buffer)
+    fn connect(&self, host: &str, _port: u16, options: SocketOptions) -> Connecting {
+        self.0.connect(host, self.1, options)
     }
 
     fn datagrams(&self, host: &str, _port: u16) -> Binding {

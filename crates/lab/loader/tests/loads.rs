@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use farhop_loader::{
-    Connect, Handshake, Kind, Loaded, Loader, Named, Object, PageGraph, Persistence, Protocol, Push, Settings,
+    Connect, Handshake, Kind, Loaded, Loader, Named, Object, PageGraph, Persistence, Protocol, Push,
+    Settings, SocketOptions,
 };
 use rustls::RootCertStore;
 use support::{Net, RTT, certificate, page, paths};
@@ -61,6 +62,18 @@ async fn each_way_of_http_1_takes_its_round_trips() {
         );
         assert_eq!(loaded.first_byte(), Some(RTT * 2));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fast_open_spares_a_connection_its_round_trip_once_its_origin_has_given_a_cookie() {
+    let (graph, content) = page("http", 1, 100);
+    let (graph, net) = (Arc::new(graph), Arc::new(Net::new(content)));
+    let loader = Loader::new(net, RootCertStore::empty()).unwrap();
+    let settings = Settings { fast_open: true, ..one(H1) };
+    loader.prime(&graph, &one(H1)).await.unwrap();
+    assert_eq!(trips(&loader.load(&graph, &one(H1)).await), 3.0, "who does not want it has none");
+    loader.prime(&graph, &settings).await.unwrap();
+    assert_eq!(trips(&loader.load(&graph, &settings).await), 2.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +257,7 @@ async fn a_wrong_byte_a_missing_object_and_a_dead_server_are_told_by_object() {
 
     struct Dead;
     impl Connect for Dead {
-        fn connect(&self, _: &str, _: u16, _: Option<usize>) -> farhop_loader::Connecting {
+        fn connect(&self, _: &str, _: u16, _: SocketOptions) -> farhop_loader::Connecting {
             Box::pin(async { Err(std::io::ErrorKind::ConnectionRefused.into()) })
         }
     }

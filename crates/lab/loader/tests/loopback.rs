@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use farhop_loader::{
     Connect, Connecting, Handshake, Loader, Names, Object, PageGraph, Persistence, Protocol, Push, Settings,
-    TcpConnector,
+    SocketOptions, TcpConnector,
 };
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve};
 use farhop_workload::pages::{Page, Site};
@@ -47,8 +47,8 @@ struct ToPorts {
 }
 
 impl Connect for ToPorts {
-    fn connect(&self, host: &str, port: u16, receive_buffer: Option<usize>) -> Connecting {
-        self.tcp.connect(host, self.ports[&port], receive_buffer)
+    fn connect(&self, host: &str, port: u16, options: SocketOptions) -> Connecting {
+        self.tcp.connect(host, self.ports[&port], options)
     }
 }
 
@@ -127,8 +127,8 @@ async fn a_name_that_nobody_knows_is_told() {
     let folder = folder();
     let ready = origins(folder.path()).await;
     let tcp = TcpConnector::new(Names::of(ready.dns.unwrap()));
-    let error = tcp.connect("b.test", 80, None).await.err().unwrap().to_string();
+    let error = tcp.connect("b.test", 80, SocketOptions::default()).await.err().unwrap().to_string();
     assert_eq!(error, "the name b.test has no address");
-    let error = TcpConnector::new(Names::default()).connect("b.test", 80, None).await.err().unwrap();
+    let error = TcpConnector::new(Names::default()).connect("b.test", 80, SocketOptions::default()).await.err().unwrap();
     assert_eq!(error.to_string(), "nobody knows the name b.test");
 }

@@ -12,6 +12,7 @@ use farhop_compare::{Besides, Browsed, Browsing, Ends, Plan, Scene, Variant, Wan
 use farhop_orbit::Profile;
 use farhop_testbed::{Place, Testbed};
 use farhop_units::Bytes;
+use farhop_workload::browser::Engine;
 use farhop_workload::npm;
 use farhop_workload::pages::{self, Page};
 
@@ -93,7 +94,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     let up = |profile: &Profile| Scene::up(profile, 1, &plan, Besides::default(), context.interrupt.clone());
     let least = {
         let scene = up(&none)?;
-        let browsing = Browsing::of(&scene)?;
+        let browsing = Browsing::of(&scene, Engine::Chromium)?;
         let loads = (0..runs).map(|_| load(&scene, &browsing, &page, Variant::DirectH2, None));
         let loads: Vec<Browsed> = loads.collect::<Result<_, _>>()?;
         Least {
@@ -103,7 +104,7 @@ pub(crate) fn rows(context: &Context) -> Result<Vec<Row>, MeasureError> {
     };
     let scene = up(&link)?;
     serve(&scene.testbed)?;
-    let browsing = Browsing::of(&scene)?;
+    let browsing = Browsing::of(&scene, Engine::Chromium)?;
     let through = |greedy: Option<Greedy>| -> Result<Took, MeasureError> {
         let loads = (0..runs).map(|_| beside(&scene, &browsing, &page, greedy));
         Ok(middle(loads.collect::<Result<_, _>>()?))

@@ -10,11 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use farhop_compare::{
     Browsed, Browsing, CompareError, Ends, Interrupt, Peers, Scene, Standing, Tuning, Variant, Wanted,
+    fast_opened,
 };
-use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, TcpConnector};
+use farhop_loader::{Handshake, Loaded, Loader, Names, PageGraph, Settings, TcpConnector};
 use farhop_report::{Still, StudyLoad, Waterfall};
 use farhop_testbed::{LoadRecord, Namespace, Place, Terminal};
-use farhop_workload::browser::{Film, THROWN_AWAY};
+use farhop_workload::browser::{Engine, Film, THROWN_AWAY};
 use farhop_workload::pages::Page;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -31,11 +32,19 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Pictures of a film that a report keeps, at most.
 const PICTURES: usize = 60;
 
+/// What a remote that splits TCP as it passes is told. The testbed's own addresses are private, which it would leave alone; names
+/// are asked past it.
+const CATCHING: &str = "role = \"transport\"\nudp.enabled = false\ntransparent.enabled = true\n\
+                        transparent.except = \"127.0.0.0/8\"\n";
+
+/// Host and port of what a user asks in place of the origins.
+type Proxy = Option<(String, u16)>;
+
 /// What a load is made on and of.
 pub(crate) struct Attempt<'a> {
     pub(crate) scene: &'a Scene,
     pub(crate) own: Option<&'a OwnServers>,
-    /// None where no variant of the plan wants a browser, why not where there is none.
+    /// The browser of the variant; none where it wants none, why not where there is none.
     pub(crate) browsing: Option<&'a Result<Browsing, String>>,
     /// Where programs of others are.
     pub(crate) peers: &'a Peers,
@@ -95,7 +104,7 @@ impl Attempt<'_> {
     fn dressed(&self, dressing: &Dressing) -> Result<Result<Attempted, String>, PlanError> {
         let lacking = match (self.variant.client, &self.variant.through) {
             (_, Through::Peer(peer)) => peer.lacks(self.peers),
-            (Client::Chromium(variant), _) => {
+            (Client::Browser(_, variant), _) => {
                 variant.lacks().map(|program| format!("not present: {program}"))
             }
             _ => None,
@@ -105,38 +114,61 @@ impl Attempt<'_> {
         }
         let mut ends = self.ends(dressing)?;
         let mut peer = match self.variant.through {
-            Through::Peer(peer) => Some(Standing::start(self.scene.stage(), peer, self.peers)?),
+            Through::Peer(peer) => Some(Standing::start(self.scene, peer, self.peers)?),
             _ => None,
         };
-        let proxy = ends.as_ref().map(|ends| ends.proxy).or(peer.as_ref().and_then(Standing::proxy));
-        let before = ends.as_ref().map(Ends::computed);
+        let proxies = self.proxies(ends.as_ref(), peer.as_ref());
+        let before = ends.as_ref().map(|ends| Ok::<_, CompareError>((ends.computed(), ends.crossed()?)));
+        let before = before.transpose()?;
+        let idle = peer.as_ref().map(Standing::computed);
         let mut done = match (self.variant.client, self.browsing) {
-            (Client::Loader, _) => self.with_loader(proxy)?,
-            (Client::Chromium(variant), Some(Ok(browsing))) => self.in_browser(browsing, variant, proxy)?,
-            (Client::Chromium(_), Some(Err(reason))) => return Ok(Err(reason.clone())),
-            (Client::Chromium(_), None) => return Ok(Err("no browser was made ready".into())),
+            (Client::Loader, _) => self.with_loader(&proxies)?,
+            (Client::Browser(engine, variant), Some(Ok(browsing))) => {
+                self.in_browser(browsing, engine, variant, proxies.first().copied())?
+            }
+            (Client::Browser(..), Some(Err(reason))) => return Ok(Err(reason.clone())),
+            (Client::Browser(..), None) => return Ok(Err("no browser was made ready".into())),
         };
-        if let (Some(ends), Some(before)) = (&mut ends, before) {
+        if let (Some(ends), Some((computed, crossed))) = (&mut ends, before) {
             ends.check_alive()?;
-            done.seen.ends = EndsUse::between(before, ends);
+            done.seen.ends = EndsUse::between(computed, ends.computed(), ends.peak_memory());
+            let own = ends.crossed()?.saturating_sub(crossed);
+            done.seen.crossed = Some(own).filter(|_| !self.is_tunnelled());
         }
-        if let Some(peer) = &mut peer {
+        if let (Some(peer), Some(idle)) = (&mut peer, idle) {
             peer.check_alive()?;
+            done.seen.ends = EndsUse::between(idle, peer.computed(), peer.peak_memory());
+        }
+        if let Some(ends) = ends.filter(|_| self.is_caught()) {
+            // So that nothing that passes is caught for who is gone.
+            ends.stop();
         }
         Ok(Ok(done))
     }
 
+    /// What the users of each terminal ask, the first one's first; one for all where there is one alone, none where nobody is asked.
+    fn proxies(&self, ends: Option<&Ends>, peer: Option<&Standing<'_>>) -> Vec<SocketAddr> {
+        let is_named = !self.variant.is_at_gateway() && !self.is_caught();
+        let of_peer = peer.and_then(Standing::proxy).into_iter().collect();
+        if is_named { ends.map_or(of_peer, Ends::proxies) } else { Vec::new() }
+    }
+
+    fn is_caught(&self) -> bool {
+        matches!(self.variant.through, Through::Farhop { caught: true, .. })
+    }
+
     /// Farhop's ends, new, where the variant goes through them.
     fn ends(&self, dressing: &Dressing) -> Result<Option<Ends>, PlanError> {
-        let Through::Farhop { variant, link, remote } = &self.variant.through else {
+        let Through::Farhop { variant, link, remote, stand, caught } = &self.variant.through else {
             return Ok(None);
         };
         let ground = dressing.carrier_congestion.as_ref();
         let ground = ground.map(|name| format!("tcp_congestion = {name:?}\n"));
         let tuning = Tuning {
             link: link.clone(),
-            remote: remote.clone(),
+            remote: if *caught { CATCHING.to_owned() + remote } else { remote.clone() },
             ground: ground.unwrap_or_default(),
+            stand: *stand,
             ..Tuning::default()
         };
         Ok(Some(Ends::start_tuned(self.scene.stage(), *variant, &tuning)?))
@@ -145,6 +177,7 @@ impl Attempt<'_> {
     fn in_browser(
         &self,
         browsing: &Browsing,
+        engine: Engine,
         variant: Variant,
         proxy: Option<SocketAddr>,
     ) -> Result<Attempted, PlanError> {
@@ -154,7 +187,8 @@ impl Attempt<'_> {
             secure: self.variant.settings.handshake != Handshake::Plain,
             proxy,
             timeout: self.variant.settings.patience,
-            filmed: self.filmed,
+            // Firefox is not filmed: it has no Speed Index.
+            filmed: self.filmed && engine == Engine::Chromium,
         };
         let Browsed { load, record, connections, faults, unseen, waterfall, film, .. } =
             browsing.load(self.scene, &visit)?;
@@ -175,10 +209,9 @@ impl Attempt<'_> {
         Ok(Attempted { seen, faults, waterfall, film, notes: notes.into_iter().collect() })
     }
 
-    fn with_loader(&self, proxy: Option<SocketAddr>) -> Result<Attempted, PlanError> {
+    fn with_loader(&self, proxies: &[SocketAddr]) -> Result<Attempted, PlanError> {
         let (scene, graph, interrupt) = (self.scene, self.graph, &self.scene.interrupt);
         let mut settings = self.variant.settings.clone();
-        settings.proxy = proxy.map(|proxy| (proxy.ip().to_string(), proxy.port()));
         if let Through::Farhop { variant, .. } = &self.variant.through {
             // As the lab's own check has it: what is lossy by policy.
             settings.may_recode =
@@ -187,23 +220,28 @@ impl Attempt<'_> {
         let names = Names::of((scene.testbed.addresses.dns, 53).into()).aliased(self.aliases.clone());
         let connector = TcpConnector::new(names);
         let loader = Loader::new(Arc::new(connector.anew()), self.roots()?)?;
-        let client = scene.testbed.namespace(Place::Client);
         let pause = scene.testbed.link().profile().rtt() + LOOK;
-        let inside = |what: &(dyn Fn() -> Result<Loaded, PlanError> + Sync)| {
-            client.run(what).map_err(farhop_testbed::Error::from)?
-        };
-        if matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
-            inside(&|| {
-                blocking(interrupt, async {
-                    loader.prime(graph, &settings).await.map(|()| Loaded::default())
-                })
+        if settings.fast_open || matches!(settings.handshake, Handshake::Resumed | Handshake::ZeroRtt) {
+            // Cookies are each machine's own.
+            self.all_users(proxies, &|place, proxy| {
+                let first = loader.over(Arc::new(connector.anew()));
+                let settings = Settings { proxy, ..settings.clone() };
+                let meet = || {
+                    blocking(interrupt, async {
+                        first.prime(graph, &settings).await.map(|()| Loaded::default())
+                    })
+                };
+                place.run(meet).map_err(farhop_testbed::Error::from)?
             })?;
         }
+        let client = scene.testbed.namespace(Place::Client);
+        let opened = settings.fast_open.then(|| fast_opened(client));
         // Nothing is on the link when it begins, and everything has crossed it when it is read.
         interrupt.sleep(pause)?;
         scene.testbed.link().take_record();
-        let loads = self.all_users(&|place| {
+        let loads = self.all_users(proxies, &|place, proxy| {
             let cold = loader.over(Arc::new(connector.anew()));
+            let settings = Settings { proxy, ..settings.clone() };
             let load = || blocking(interrupt, async { Ok(cold.load(graph, &settings).await) });
             place.run(load).map_err(farhop_testbed::Error::from)?
         })?;
@@ -213,26 +251,53 @@ impl Attempt<'_> {
             faults: loads.iter().flat_map(Loaded::faults).collect(),
             waterfall: fall::of(&loads[0], graph),
             film: Vec::new(),
-            notes: Vec::new(),
+            notes: opened
+                .filter(|before| fast_opened(client) <= *before)
+                .map(|_| self.not_open())
+                .into_iter()
+                .collect(),
             seen: Seen::loaded(&loads, record),
         })
+    }
+
+    /// Whether what the client asks passes Farhop unseen.
+    fn is_tunnelled(&self) -> bool {
+        let is_secure = self.variant.settings.handshake != Handshake::Plain;
+        let is_tunnel =
+            matches!(self.variant.through, Through::Farhop { variant: Variant::FarhopTunnel, .. });
+        is_secure && is_tunnel || self.is_caught()
+    }
+
+    /// What a reader must be told where nothing went along with a SYN.
+    fn not_open(&self) -> String {
+        format!(
+            "{}: no connection took TCP Fast Open: the kernel, or what is in between, does not let it",
+            self.variant.name
+        )
     }
 
     /// Has every user load at the same time, each from a machine of its own; the first one's load first.
     fn all_users(
         &self,
-        load: &(dyn Fn(&Namespace) -> Result<Loaded, PlanError> + Sync),
+        proxies: &[SocketAddr],
+        load: &(dyn Fn(&Namespace, Proxy) -> Result<Loaded, PlanError> + Sync),
     ) -> Result<Vec<Loaded>, PlanError> {
         let testbed = &self.scene.testbed;
+        let of_terminal = |number: usize| -> Proxy {
+            let proxy = proxies.get(number).or(proxies.first())?;
+            Some((proxy.ip().to_string(), proxy.port()))
+        };
         let neighbour = (self.variant.users > 1).then(|| testbed.namespace(Place::Neighbour));
-        let others = testbed.terminals().iter().map(Terminal::client);
-        let places: Vec<&Namespace> =
-            [testbed.namespace(Place::Client)].into_iter().chain(neighbour).chain(others).collect();
-        if let [only] = places.as_slice() {
-            return Ok(vec![load(only)?]);
-        }
+        let firsts = [testbed.namespace(Place::Client)].into_iter().chain(neighbour);
+        let others = testbed.terminals().iter().map(Terminal::client).zip(1..);
+        let users: Vec<(&Namespace, Proxy)> = firsts
+            .map(|place| (place, 0))
+            .chain(others)
+            .map(|(place, number)| (place, of_terminal(number)))
+            .collect();
         std::thread::scope(|scope| {
-            let users: Vec<_> = places.iter().map(|place| scope.spawn(move || load(place))).collect();
+            let users: Vec<_> =
+                users.into_iter().map(|(place, proxy)| scope.spawn(move || load(place, proxy))).collect();
             let panicked = |_| Err(PlanError::file("a user")(std::io::Error::other("its load panicked")));
             users.into_iter().map(|user| user.join().unwrap_or_else(panicked)).collect()
         })

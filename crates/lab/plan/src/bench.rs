@@ -1,7 +1,7 @@
 //! Where the loads of a plan are made: a scene on the link that is wanted, both ends of Farhop where they are, and the loader
 //! in the client's namespace.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use farhop_loader::{Handshake, PageGraph};
 use farhop_orbit::{Leg, Loss, Profile, Supply};
 use farhop_report::StudyLoad;
 use farhop_testbed::{Fitness, fit};
-use farhop_workload::browser::BrowserError;
+use farhop_workload::browser::{BrowserError, Engine};
 use farhop_workload::pages::Page;
 
 use crate::attempt::Attempt;
@@ -22,7 +22,7 @@ use crate::lasting::told_while_lasting;
 use crate::measure::Measure;
 use crate::own::{self, OwnServers};
 use crate::pages;
-use crate::plan::{Client, Plan};
+use crate::plan::Plan;
 
 /// Attempts at a load during which the link was late, and at measuring the link.
 const ATTEMPTS: usize = 4;
@@ -56,8 +56,8 @@ struct OnLink {
     link: usize,
     // Dropped before the namespaces that they live in.
     own: Option<OwnServers>,
-    /// Why there is none, where a variant wants one.
-    browsing: Option<Result<Browsing, String>>,
+    /// Browsers that variants want, or why there is none.
+    browsing: BTreeMap<Engine, Result<Browsing, String>>,
     scene: Scene,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Bench<'a> {
             let attempted = Attempt {
                 scene: &on.scene,
                 own: on.own.as_ref(),
-                browsing: on.browsing.as_ref(),
+                browsing: variant.engine().and_then(|engine| on.browsing.get(&engine)),
                 peers: &self.peers,
                 variant,
                 page,
@@ -144,6 +144,7 @@ impl<'a> Bench<'a> {
                 aliases: own::aliases(plan, variant, &self.pages)
                     .into_iter()
                     .chain(on.scene.looked_up_as(variant.servers()))
+                    .chain(at_gateway(&on.scene, variant))
                     .collect(),
                 filmed: plan.measures.contains(&Measure::SpeedIndex),
             };
@@ -200,11 +201,13 @@ impl<'a> Bench<'a> {
             None => {
                 let scene = self.bring_up(link, seed)?;
                 let own = OwnServers::start(self.plan, &self.pages, &self.graphs, &scene)?;
-                let browses = |variant: &crate::VariantSpec| variant.client != Client::Loader;
-                let browsing = self.plan.variants.iter().any(browses).then(|| {
-                    let made = Browsing::of(&scene);
-                    made.map_err(|error| format!("not present: {error}"))
-                });
+                let engines: BTreeSet<Engine> =
+                    self.plan.variants.iter().filter_map(crate::VariantSpec::engine).collect();
+                let browsing = |engine| {
+                    let made = Browsing::of(&scene, engine);
+                    (engine, made.map_err(|error| format!("not present: {error}")))
+                };
+                let browsing = engines.into_iter().map(browsing).collect();
                 OnLink { link, own, browsing, scene }
             }
         };
@@ -229,6 +232,7 @@ impl<'a> Bench<'a> {
             Besides {
                 names: own::names(plan, &self.pages),
                 terminals: spec.terminals - 1,
+                gateway: plan.variants.iter().any(crate::VariantSpec::is_at_gateway),
                 ..Besides::default()
             },
             self.interrupt.clone(),
@@ -245,6 +249,10 @@ impl<'a> Bench<'a> {
                 self.interrupt.check()?;
                 calibration = scene.testbed.calibrate()?;
             }
+            let conditions = scene.testbed.conditions();
+            let conditions: Vec<String> =
+                conditions.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            self.notes.push(format!("testbed: {}", conditions.join("; ")));
             let unfit = match calibration.fitness() {
                 Fitness::Fit => String::new(),
                 Fitness::Unfit(reason) => format!("; off by more than 2 %: {reason}"),
@@ -254,6 +262,11 @@ impl<'a> Bench<'a> {
         }
         Ok(scene)
     }
+}
+
+/// What a variant looks up instead of each host where it asks the gateway.
+fn at_gateway(scene: &Scene, variant: &crate::VariantSpec) -> Vec<(String, String)> {
+    if variant.is_at_gateway() { scene.looked_up_at_gateway() } else { Vec::new() }
 }
 
 /// Whether a program failed that a load was made with; else it is this machine.

@@ -9,10 +9,34 @@ use serde_json::{Map, Value};
 const OF_PLANS: [&str; 9] = ["title", "study", "notes", "goal", "base", "runs", "quick", "plot", "claim"];
 const OF_TABLES: [&str; 3] = ["at", "group", "line"];
 
-/// The digest of a plan's `text` and of the texts of the files that it names.
-pub(crate) fn digest(text: &str, named: &[String]) -> String {
+/// What a plan's digest is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Source {
+    /// Its file.
+    pub(crate) text: String,
+    /// The files that it names.
+    pub(crate) named: Vec<String>,
+}
+
+impl Source {
+    /// The digest of the plan.
+    pub(crate) fn digest(&self) -> String {
+        digest(&self.text, &self.named, &|_| true)
+    }
+
+    /// The digest that the plan had with these of its variants alone, before the others were added: a load of one variant
+    /// follows from nothing of another.
+    pub(crate) fn digest_with(&self, is_there: &dyn Fn(&str) -> bool) -> String {
+        digest(&self.text, &self.named, is_there)
+    }
+}
+
+fn digest(text: &str, named: &[String], is_there: &dyn Fn(&str) -> bool) -> String {
     // A text that is no table was refused before.
     let mut plan: Map<String, Value> = toml_edit::de::from_str(text).unwrap_or_default();
+    if let Some(variants) = plan.get_mut("variant").and_then(Value::as_array_mut) {
+        variants.retain(|variant| variant.get("name").and_then(Value::as_str).is_none_or(is_there));
+    }
     // Figures over time want more of a load than the others.
     let over_time = |plot: &Value| plot.get("x").and_then(Value::as_str) == Some("time");
     let watched = plan.get("plot").and_then(Value::as_array).is_some_and(|plots| plots.iter().any(over_time));
@@ -63,10 +87,14 @@ mod tests {
     const PLAN: &str = "title = 'a'\nseed = 3\n[[page]]\nname = 'p'\nobjects = 4\nat = 1\n[[link]]\nname = 'l'\n\
                         [[claim]]\nsays = 'x'\n[[plot]]\nx = 'page'\n";
 
+    fn of(text: &str) -> String {
+        Source { text: text.into(), named: Vec::new() }.digest()
+    }
+
     fn changed(from: &str, to: &str) -> bool {
         let other = PLAN.replacen(from, to, 1);
         assert_ne!(other, PLAN);
-        digest(&other, &[]) != digest(PLAN, &[])
+        of(&other) != of(PLAN)
     }
 
     #[test]
@@ -93,6 +121,21 @@ mod tests {
         ] {
             assert!(changed(from, to), "{to}");
         }
-        assert_ne!(digest(PLAN, &["rate".into()]), digest(PLAN, &[]), "nor of another satellite");
+        let elsewhere = Source { text: PLAN.into(), named: vec!["rate".into()] };
+        assert_ne!(elsewhere.digest(), of(PLAN), "nor of another satellite");
+    }
+
+    #[test]
+    fn a_plan_that_has_more_variants_knows_what_it_was_before() {
+        let before = format!("{PLAN}[[variant]]\nname = 'one'\n[[variant]]\nname = 'two'\nconnections = 3\n");
+        let more = before.replacen(
+            "[[variant]]\nname = 'two'",
+            "[[variant]]\nname = 'new'\n[[variant]]\nname = 'two'",
+            1,
+        );
+        let more = Source { text: more, named: Vec::new() };
+        assert_ne!(more.digest(), of(&before));
+        assert_eq!(more.digest_with(&|variant| variant != "new"), of(&before));
+        assert_ne!(more.digest_with(&|variant| variant == "two"), of(&before));
     }
 }

@@ -62,7 +62,7 @@ fn load(page: &PageSpec, link: &LinkSpec, variant: &VariantSpec) -> Duration {
     let settings = &variant.settings;
     let parallel = settings.connections as u64;
     let rounds = match (&variant.through, settings.protocol) {
-        (Through::Farhop { .. }, _) => 2,
+        (Through::Farhop { caught: false, .. }, _) => 2,
         (_, Protocol::Http2(_) | Protocol::Http3) => 1 + objects.div_ceil(settings.streams as u64),
         (_, Protocol::Http1(Persistence::NonPersistent)) => {
             let each = if settings.handshake == Handshake::Plain { 2 } else { 3 };

@@ -35,9 +35,9 @@ impl Known<'_> {
         for plot in plots {
             let form = plot.get_ref();
             if form.x.get_ref() == "time" {
-                if form.measure.is_some() || form.statistic.is_some() || !form.links.is_empty() {
-                    let reason =
-                        "over time rates and connections are drawn: no 'measure', 'statistic' or 'links'";
+                let chosen = !form.links.is_empty() || !form.variants.is_empty();
+                if form.measure.is_some() || form.statistic.is_some() || chosen {
+                    let reason = "over time rates and connections are drawn: no 'measure', 'statistic', 'links' or 'variants'";
                     return Err(wrong(form.x.span(), reason));
                 }
                 all.dynamics.push(DynamicsFigure {
@@ -84,9 +84,14 @@ impl Known<'_> {
             statistic: statistic.unwrap_or(Statistic::Median),
             x,
             links,
+            variants: form.variants.iter().map(|name| self.variant(name)).collect::<Result<_, _>>()?,
             label: form.label.clone(),
             found: form.found.clone(),
         })
+    }
+
+    fn variant(&self, name: &form::Text) -> Result<usize, Wrong> {
+        place(name, "variant", self.variants.iter().map(|it| it.name.as_str()))
     }
 
     fn links_of(&self, names: &[form::Text]) -> Result<Vec<usize>, Wrong> {
@@ -99,7 +104,7 @@ impl Known<'_> {
 
     fn claim(&self, said: &Spanned<form::Claim>, base: usize) -> Result<Claim, Wrong> {
         let form = said.get_ref();
-        let variant = |name| place(name, "variant", self.variants.iter().map(|it| it.name.as_str()));
+        let variant = |name| self.variant(name);
         let page = |name| place(name, "page", self.pages.iter().map(|it| it.name.as_str()));
         let link = |name| place(name, "link", self.links.iter().map(|it| it.name.as_str()));
         let ways = [("less", -1), ("same", 0), ("more", 1)];

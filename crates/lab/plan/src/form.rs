@@ -89,12 +89,14 @@ pub(crate) struct Variant {
     pub(crate) at: Option<f64>,
     pub(crate) line: Option<String>,
     pub(crate) through: Option<Text>,
+    pub(crate) pep: Option<Text>,
     pub(crate) protocol: Option<Text>,
     pub(crate) handshake: Option<Text>,
     pub(crate) connections: Option<usize>,
     pub(crate) pipeline: Option<usize>,
     pub(crate) retry: Option<Text>,
     pub(crate) receive_buffer: Option<Text>,
+    pub(crate) fast_open: Option<bool>,
     pub(crate) streams: Option<usize>,
     pub(crate) idle: Option<Text>,
     pub(crate) push: Option<Text>,
@@ -127,6 +129,9 @@ pub(crate) struct Plot {
     /// The links that are drawn; all unless said.
     #[serde(default)]
     pub(crate) links: Vec<Text>,
+    /// The variants that are drawn; all unless said.
+    #[serde(default)]
+    pub(crate) variants: Vec<Text>,
     #[serde(default)]
     pub(crate) label: String,
     #[serde(default)]

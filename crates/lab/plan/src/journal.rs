@@ -124,6 +124,16 @@ impl Journal {
             return Ok((Journal::begin(path, plan)?, Vec::new()));
         }
         let runs = loads(path, &text[..whole], plan)?;
+        let (first, rest) = text[..whole].split_once('\n').unwrap_or_default();
+        if serde_json::from_str::<Head>(first).ok() != Some(head(plan)) {
+            // Variants have been added: from now on it is a journal of the plan with them.
+            let part = path.with_extension("part");
+            let text = serde_json::to_string(&head(plan)).unwrap_or_default() + "\n" + rest;
+            std::fs::write(&part, text)
+                .and_then(|()| std::fs::rename(&part, path))
+                .map_err(PlanError::file(path))?;
+            return Journal::resume(path, plan);
+        }
         let mut file = OpenOptions::new().write(true).open(path).map_err(PlanError::file(path))?;
         file.set_len(whole as u64).map_err(PlanError::file(path))?;
         file.seek(SeekFrom::End(0)).map_err(PlanError::file(path))?;
@@ -215,12 +225,10 @@ fn whole_lines(text: &str) -> usize {
     text.rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// The loads of a journal of this plan.
+/// The loads of a journal of this plan, or of what it was before variants were added to it.
 fn loads(path: &Path, text: &str, plan: &Plan) -> Result<Vec<Run>, PlanError> {
     let mut lines = text.lines();
-    if lines.next().and_then(|first| serde_json::from_str::<Head>(first).ok()) != Some(head(plan)) {
-        return Err(PlanError::OtherPlan { path: path.into() });
-    }
+    let first = lines.next().and_then(|first| serde_json::from_str::<Head>(first).ok());
     let runs = lines.enumerate().map(|(place, line)| {
         serde_json::from_str(line).map_err(|error| PlanError::Journal {
             path: path.into(),
@@ -228,7 +236,18 @@ fn loads(path: &Path, text: &str, plan: &Plan) -> Result<Vec<Run>, PlanError> {
             reason: format!("this is no load: {error}"),
         })
     });
-    runs.collect()
+    let own = head(plan);
+    if first.as_ref() == Some(&own) {
+        return runs.collect();
+    }
+    // Of another plan nothing needs to be legible.
+    let runs: Option<Vec<Run>> = runs.map(Result::ok).collect();
+    let was_of = |runs: &Vec<Run>| {
+        let has_runs = |variant: &str| runs.iter().any(|run| run.variant == variant);
+        let before = Head { digest: plan.source.digest_with(&has_runs), ..head(plan) };
+        first == Some(before)
+    };
+    runs.filter(was_of).ok_or_else(|| PlanError::OtherPlan { path: path.into() })
 }
 
 fn head(plan: &Plan) -> Head {
@@ -238,6 +257,40 @@ fn head(plan: &Plan) -> Head {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A plan of one page over one link in these ways.
+    fn plan(variants: &[&str]) -> Plan {
+        let page =
+            "title = 'x'\n[[page]]\nname = 'p'\nobjects = 1\nobject = '1 KB'\n[[link]]\nname = 'geo-2m'\n";
+        let variants = variants.iter().enumerate();
+        let variants = variants
+            .map(|(place, name)| format!("[[variant]]\nname = '{name}'\nconnections = {}\n", place + 1));
+        let text = page.to_owned() + &variants.collect::<String>();
+        Plan::from_toml(&text, "mine.toml", &mut |_| Err("there is none".into())).unwrap()
+    }
+
+    #[test]
+    fn loads_stay_good_when_variants_are_added_and_not_when_one_is_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        let mut journal = Journal::begin(&path, &plan(&["one", "two"])).unwrap();
+        for variant in ["one", "two"] {
+            let run =
+                Run { page: "p".into(), link: "geo-2m".into(), variant: variant.into(), ..Run::default() };
+            journal.keep(&run).unwrap();
+        }
+        let before = std::fs::read_to_string(&path).unwrap();
+        let more = plan(&["one", "two", "new"]);
+        assert_eq!(Journal::read(&path, &more).unwrap().len(), 2);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "what is read is left as it is");
+        let (mut journal, runs) = Journal::resume(&path, &more).unwrap();
+        assert_eq!(runs.len(), 2);
+        journal.keep(&Run { variant: "new".into(), ..runs[0].clone() }).unwrap();
+        assert_eq!(Journal::read(&path, &more).unwrap().len(), 3);
+        for other in [plan(&["one", "two"]), plan(&["two", "one", "new"]), plan(&["one", "new"])] {
+            assert!(matches!(Journal::read(&path, &other), Err(PlanError::OtherPlan { .. })));
+        }
+    }
 
     #[test]
     fn what_is_kept_has_five_digits_that_count() {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use farhop_compare::Ends;
 use farhop_loader::Loaded;
 use farhop_report::Series;
 use farhop_testbed::{Activity, LoadRecord};
+use farhop_units::Bytes;
 use farhop_workload::browser::{Film, PageLoad};
 
 /// Declares every measure once: what it is, its name, its unit.
@@ -57,6 +57,10 @@ measures! {
     BytesUp "bytes-up" "KB",
     /// Packets on the link, both ways.
     Packets "packets" "packets",
+    /// Packets gateway to terminal.
+    PacketsDown "packets-down" "packets",
+    /// Packets terminal to gateway.
+    PacketsUp "packets-up" "packets",
     /// Packets that the link dropped or lost, both ways.
     Drops "drops" "packets",
     /// The longest queue towards the users.
@@ -75,13 +79,15 @@ measures! {
     LinkConnections "link-connections" "connections",
     /// Requests that the client wrote, those asked again included.
     Requests "requests" "requests",
-    /// Processor time of Farhop's remote from the start of the load on.
+    /// Requests that crossed the link: through Farhop those that its remote had to ask, else what the client wrote.
+    LinkRequests "link-requests" "requests",
+    /// Processor time of Farhop's remote from the start of the load on, or of what others made that stands at the terminal.
     CpuRemote "cpu-remote" "s",
-    /// Processor time of Farhop's ground.
+    /// Processor time of Farhop's ground, or of what others made that stands at the gateway.
     CpuGround "cpu-ground" "s",
-    /// The most resident memory of Farhop's remote.
+    /// The most resident memory of Farhop's remote, or of what others made that stands at the terminal.
     MemoryRemote "memory-remote" "MB",
-    /// The most resident memory of Farhop's ground.
+    /// The most resident memory of Farhop's ground, or of what others made that stands at the gateway.
     MemoryGround "memory-ground" "MB",
 }
 
@@ -97,11 +103,13 @@ pub(crate) struct Seen {
     pub(crate) speed_index: Option<Duration>,
     pub(crate) connections: Option<usize>,
     pub(crate) requests: usize,
+    /// Those of them that Farhop's remote asked across the link, where it sees them.
+    pub(crate) crossed: Option<u64>,
     pub(crate) record: LoadRecord,
     pub(crate) ends: EndsUse,
 }
 
-/// What Farhop's ends, remote and ground, used for a load.
+/// What stood at the terminal and at the gateway used for a load.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndsUse {
     cpu: [Option<Duration>; 2],
@@ -109,11 +117,14 @@ pub(crate) struct EndsUse {
 }
 
 impl EndsUse {
-    /// From what they had computed before on.
-    pub(crate) fn between(before: [Option<Duration>; 2], ends: &Ends) -> EndsUse {
-        let now = ends.computed();
+    /// From what they had computed before to `now`; `peak` is the most memory of each.
+    pub(crate) fn between(
+        before: [Option<Duration>; 2],
+        now: [Option<Duration>; 2],
+        peak: [Option<Bytes>; 2],
+    ) -> EndsUse {
         let cpu = [0, 1].map(|end| Some(now[end]?.saturating_sub(before[end]?)));
-        EndsUse { cpu, memory_mb: ends.peak_memory().map(|peak| peak.map(|bytes| bytes.0 as f64 / 1e6)) }
+        EndsUse { cpu, memory_mb: peak.map(|peak| peak.map(|bytes| bytes.0 as f64 / 1e6)) }
     }
 }
 
@@ -142,6 +153,8 @@ impl Measure {
             Measure::BytesDown => Some(kilobytes[0]),
             Measure::BytesUp => Some(kilobytes[1]),
             Measure::Packets => Some(both.iter().map(|counters| counters.sent.packets as f64).sum()),
+            Measure::PacketsDown => Some(both[0].sent.packets as f64),
+            Measure::PacketsUp => Some(both[1].sent.packets as f64),
             Measure::Drops => Some(both.iter().map(|counters| counters.drops() as f64).sum()),
             Measure::QueueDown => Some(queues[0]),
             Measure::QueueUp => Some(queues[1]),
@@ -154,6 +167,9 @@ impl Measure {
             Measure::Connections => seen.connections.map(|count| count as f64),
             Measure::LinkConnections => Some((record.tcp_flows + record.udp_flows) as f64),
             Measure::Requests => Some(seen.requests as f64),
+            Measure::LinkRequests => {
+                Some(seen.crossed.map_or(seen.requests as f64, |crossed| crossed as f64))
+            }
             Measure::CpuRemote => seconds(seen.ends.cpu[0]),
             Measure::CpuGround => seconds(seen.ends.cpu[1]),
             Measure::MemoryRemote => seen.ends.memory_mb[0],
@@ -236,7 +252,6 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farhop_units::Bytes;
 
     #[test]
     fn each_measure_has_a_name_of_its_own_by_which_it_is_found() {
@@ -266,5 +281,13 @@ mod tests {
         assert_eq!(Measure::Utilisation.of(&seen), Some(25.0));
         assert_eq!(Measure::BytesUp.of(&seen), Some(30.0));
         assert_eq!((Measure::CpuRemote.of(&seen), Measure::FirstPaint.of(&seen)), (None, None));
+    }
+
+    #[test]
+    fn what_farhop_spares_the_link_is_no_request_on_it() {
+        let direct = Seen { requests: 31, ..Seen::default() };
+        let bundled = Seen { requests: 31, crossed: Some(1), ..Seen::default() };
+        assert_eq!([&direct, &bundled].map(|seen| Measure::LinkRequests.of(seen)), [Some(31.0), Some(1.0)]);
+        assert_eq!(Measure::Requests.of(&bundled), Some(31.0));
     }
 }

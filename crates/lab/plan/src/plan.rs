@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_compare::{Peer, Variant};
-use farhop_loader::{Protocol, Settings};
+use farhop_compare::{Peer, Stand, Variant};
+use farhop_loader::{Handshake, Protocol, Settings};
 use farhop_orbit::Profile;
 use farhop_units::Bytes;
+use farhop_workload::browser::Engine;
 
+use crate::digest::Source;
 use crate::measure::Measure;
 use crate::words;
 
@@ -50,6 +52,8 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// Tells loads of this plan from those of any other: a hash of all that a load follows from.
     pub digest: String,
+    /// What that is made from.
+    pub(crate) source: Source,
 }
 
 /// Repetitions.
@@ -152,16 +156,29 @@ pub struct VariantSpec {
 pub enum Client {
     /// The lab's own.
     Loader,
-    /// Chromium, with what it speaks to origins that it asks directly.
-    Chromium(Variant),
+    /// A browser, with what it speaks to origins that it asks directly.
+    Browser(Engine, Variant),
 }
 
 impl VariantSpec {
+    /// Whether what it asks for is asked of something that stands in for the origins at the gateway.
+    pub(crate) fn is_at_gateway(&self) -> bool {
+        self.through == Through::Peer(Peer::Nginx) && self.settings.handshake != Handshake::Plain
+    }
+
+    /// The browser that it wants.
+    pub fn engine(&self) -> Option<Engine> {
+        match self.client {
+            Client::Browser(engine, _) => Some(engine),
+            Client::Loader => None,
+        }
+    }
+
     /// The variant of comparisons whose servers it asks and whose programs it needs.
     pub fn servers(&self) -> Variant {
         match (&self.through, self.client, self.settings.protocol) {
             (Through::Farhop { variant, .. }, ..) => *variant,
-            (_, Client::Chromium(variant), _) => variant,
+            (_, Client::Browser(_, variant), _) => variant,
             (_, Client::Loader, Protocol::Http3) => Variant::DirectH3,
             (_, Client::Loader, _) => Variant::DirectH1,
         }
@@ -183,6 +200,9 @@ pub struct Dressing {
     pub vpn: bool,
 }
 
+/// What plans call Farhop as a PEP alone: it splits TCP as it passes, and understands nothing of it.
+pub(crate) const SPLIT: &str = "farhop-split";
+
 /// What stands between loader and origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Through {
@@ -196,6 +216,10 @@ pub enum Through {
         link: String,
         /// Lines of the remote's settings.
         remote: String,
+        /// Where both ends are.
+        stand: Stand,
+        /// Whether it takes connections as they pass, without being asked as a proxy ([`SPLIT`]).
+        caught: bool,
     },
     /// What others made.
     Peer(Peer),
@@ -218,6 +242,8 @@ pub struct Figure {
     pub x: Axis,
     /// The places of the links that are drawn; all where it is empty.
     pub links: Vec<usize>,
+    /// The places of the variants that are drawn; all where it is empty.
+    pub variants: Vec<usize>,
     /// Its name.
     pub label: String,
     /// What the study found.

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use farhop_compare::Stand;
 use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
 use farhop_workload::pages;
 
-use crate::digest::digest;
+use crate::digest::Source;
 use crate::figures::{Figures, Known};
 use crate::form::{self, Text};
 use crate::measure::Measure;
@@ -73,7 +74,8 @@ impl Plan {
             Ok(text)
         };
         let plan = Reader { folder, open: &mut keeping }.plan(form, name).map_err(told)?;
-        Ok(Plan { digest: digest(text, &named), ..plan })
+        let source = Source { text: text.to_owned(), named };
+        Ok(Plan { digest: source.digest(), source, ..plan })
     }
 }
 
@@ -159,6 +161,7 @@ impl Reader<'_, '_> {
             claims,
             notes: form.notes,
             digest: String::new(),
+            source: Source::default(),
         })
     }
 
@@ -272,13 +275,18 @@ fn together(form: &form::Plan, links: &[LinkSpec], variants: &[VariantSpec]) -> 
     let Some(many) = links.iter().position(|link| link.terminals > 1) else { return Ok(()) };
     let not = |variant: &VariantSpec| {
         let Dressing { vpn, .. } = variant.dressing;
-        variant.client != Client::Loader || variant.through != Through::Direct || vpn || variant.users > 1
+        let is_everywhere = match variant.through {
+            Through::Direct => true,
+            Through::Farhop { stand, .. } => stand != Stand::Terminal,
+            Through::Peer(_) => false,
+        };
+        variant.client != Client::Loader || !is_everywhere || vpn || variant.users > 1
     };
     match variants.iter().find(|variant| not(variant)) {
         Some(variant) => Err(wrong(
             form.link[many].span(),
             format!(
-                "'{}' cannot be loaded from several terminals: only the lab's loader can, directly, by one user at each",
+                "'{}' cannot be loaded from several terminals: only the lab's loader can, directly or through Farhop, by one user at each",
                 variant.name
             ),
         )),

@@ -15,7 +15,7 @@ macro_rules! along {
 pub const SHIPPED: &[(&str, &str)] = along!("plans":
     "httpep-5-6" "httpep-7" "httpep-8" "httpep-9" "httpep-10"
     "bacopt-3-4" "loader" "peers" "terminals" "users"
-    "satnex-1" "satnex-6" "satnex-6-rtt" "satnex-9" "satnex-11" "satnex-push" "satnex-upload"
+    "satnex-1" "satnex-6" "satnex-6-rtt" "satnex-9" "satnex-9-128k" "satnex-11" "satnex-push" "satnex-upload"
     "http2-2-3" "http2-4a" "http2-4b" "http2-table-1" "http2-5" "http2-limits"
 );
 

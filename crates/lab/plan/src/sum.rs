@@ -55,7 +55,7 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
 
 const METHOD: [&str; 6] = [
     "the lab's own page loader, which runs no scripts and paints nothing, in a namespace behind the emulated link; every byte compared",
-    "variants in Chromium: a fresh browser with an empty profile for each load, every byte compared as well; its load time is the load event's end",
+    "variants in Chromium or Firefox: a fresh browser with an empty profile for each load, every byte compared as well; its load time is the load event's end",
     "everything cold: no name, connection or answer is known from before; Farhop's ends are started anew for each load, their carrier up",
     "variants in turn, beginning with another one in each repetition; where the link has chance in it, each load begins with the repetition's seed",
     "a load during which the link was late (99th percentile above 1 ms) or this machine stood still (0.1 s) is repeated, three times at most",
@@ -74,10 +74,15 @@ fn summed(plan: &Plan, runs: &[Run], course: &Course<'_>, cell: Cell) -> StudyCe
             failures.push(fault.clone());
         }
     }
-    let values = plan.measures.iter().filter_map(|measure| {
-        let summary = Summary::of(counting.iter().filter_map(|run| run.values.get(measure.name()).copied()))?;
-        Some((measure.name().to_owned(), summary.into()))
-    });
+    let of = |measure: Measure| {
+        let name = measure.name();
+        counting.iter().filter_map(move |run| run.values.get(name).copied())
+    };
+    let values = plan
+        .measures
+        .iter()
+        .filter_map(|measure| Some((measure.name().to_owned(), Summary::of(of(*measure))?.into())));
+    let each = plan.measures.iter().map(|measure| (measure.name().to_owned(), of(*measure).collect()));
     StudyCell {
         page: plan.pages[cell.page].name.clone(),
         link: plan.links[cell.link].name.clone(),
@@ -86,6 +91,7 @@ fn summed(plan: &Plan, runs: &[Run], course: &Course<'_>, cell: Cell) -> StudyCe
         late: counting.iter().filter(|run| run.late).count() as u32,
         settled: course.is_settled(cell),
         values: values.collect(),
+        each: each.filter(|(_, each): &(_, Vec<f64>)| !each.is_empty()).collect(),
         failures,
     }
 }
@@ -218,7 +224,8 @@ fn places<'a>(plan: &Plan, cells: &'a [StudyCell], figure: &Figure) -> Vec<(Stri
     let mut lines: Vec<(String, Vec<Place<'_>>)> = Vec::new();
     // What has no place of its own on the axis is as far everywhere: a level line.
     let everywhere: Vec<f64> = plan.variants.iter().filter_map(|variant| variant.at).collect();
-    let is_drawn = |cell: &Cell| figure.links.is_empty() || figure.links.contains(&cell.link);
+    let among = |chosen: &[usize], place: usize| chosen.is_empty() || chosen.contains(&place);
+    let is_drawn = |cell: &Cell| among(&figure.links, cell.link) && among(&figure.variants, cell.variant);
     for (cell, found) in plan.cells().into_iter().zip(cells).filter(|(cell, _)| is_drawn(cell)) {
         let (page, link, variant) =
             (&plan.pages[cell.page], &plan.links[cell.link], &plan.variants[cell.variant]);

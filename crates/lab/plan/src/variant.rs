@@ -3,21 +3,27 @@
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use farhop_compare::{Peer, Variant};
+use farhop_compare::{Peer, Stand, Variant};
+use farhop_congestion::Choice;
 use farhop_loader::{Handshake, Persistence, Protocol, Push, Settings};
 use farhop_units::Bytes;
+use farhop_workload::browser::Engine;
 
 use crate::form;
-use crate::plan::{Client, Dressing, Through, VariantSpec};
+use crate::plan::{Client, Dressing, SPLIT, Through, VariantSpec};
 use crate::read::{Wrong, quantity, word, wrong};
+
+/// As what Farhop is started where it is a PEP alone: HTTPS passes untouched.
+const SPLIT_AS: Variant = Variant::FarhopTunnel;
 
 /// The variant that a table says.
 pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
     let at = form.name.span();
     let defaults = Settings::default();
-    let clients = [("loader", false), ("chromium", true)];
-    if form.client.as_ref().map_or(Ok(false), |text| word(text, &clients))? {
-        return browser(form, patience);
+    let clients =
+        [("loader", None), ("chromium", Some(Engine::Chromium)), ("firefox", Some(Engine::Firefox))];
+    if let Some(engine) = form.client.as_ref().map_or(Ok(None), |text| word(text, &clients))? {
+        return browser(form, engine, patience);
     }
     let protocols = [
         ("http/1.0", Protocol::Http1(Persistence::NonPersistent)),
@@ -99,10 +105,17 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             "the lab's own server is asked directly: neither through Farhop nor through a tunnel",
         ));
     }
-    secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
     let users = form.users.unwrap_or(1);
     if !(1..=2).contains(&users) {
         return Err(wrong(at, "a terminal has one user or two: 'users' is 1 or 2"));
+    }
+    let fast_open = form.fast_open.unwrap_or(false);
+    let splits = matches!(through, Through::Direct | Through::Peer(Peer::Split(_)));
+    if fast_open && (is_quic || !splits) {
+        return Err(wrong(
+            at,
+            "'fast_open' is between client and origins, over TCP: neither http/3 nor through a proxy",
+        ));
     }
     let buffer = quantity(&form.receive_buffer, str::parse::<Bytes>)?;
     Ok(VariantSpec {
@@ -115,6 +128,7 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
             connections,
             retry: quantity(&form.retry, farhop_units::parse_duration)?,
             receive_buffer: buffer.map(|buffer| usize::try_from(buffer.0).unwrap_or(usize::MAX)),
+            fast_open,
             streams: form.streams.unwrap_or(defaults.streams),
             idle: quantity(&form.idle, farhop_units::parse_duration)?,
             patience,
@@ -130,13 +144,14 @@ pub(crate) fn variant(form: &form::Variant, patience: Duration) -> Result<Varian
 }
 
 /// A variant in a browser: it alone decides what the loader lets one set.
-fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wrong> {
+fn browser(form: &form::Variant, engine: Engine, patience: Duration) -> Result<VariantSpec, Wrong> {
     let at = form.name.span();
     let set = [
         form.connections.is_some(),
         form.pipeline.is_some(),
         form.retry.is_some(),
         form.receive_buffer.is_some(),
+        form.fast_open.is_some(),
         form.streams.is_some(),
         form.idle.is_some(),
         form.users.is_some(),
@@ -152,9 +167,22 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
     let handshake = form.handshake.as_ref().map(|text| word(text, &handshakes)).transpose()?;
     let protocols = [("http/1.1", 1), ("http/2", 2), ("http/3", 3)];
     let version = form.protocol.as_ref().map_or(Ok(1), |text| word(text, &protocols))?;
+    if version == 3 && engine == Engine::Firefox {
+        return Err(wrong(
+            at,
+            "Firefox takes http/3 from no server that only the lab vouches for: 'http/1.1' or 'http/2'",
+        ));
+    }
     let handshake = handshake.unwrap_or(if version == 1 { Handshake::Plain } else { Handshake::Full });
     let through = through(form)?;
-    secure_enough(&through, handshake).map_err(|reason| wrong(at.clone(), reason))?;
+    if let Through::Peer(peer) = through
+        && handshake != Handshake::Plain
+        && !peer.tunnels()
+    {
+        let reason =
+            format!("to browsers {} is a proxy for plain HTTP alone: handshake = 'plain'", peer.name());
+        return Err(wrong(at, reason));
+    }
     let variant = match (&through, version, handshake) {
         (Through::Farhop { variant, .. }, 1 | 2, _) => *variant,
         (Through::Direct | Through::Peer(_), 1, Handshake::Plain) => Variant::DirectH1,
@@ -173,7 +201,7 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
     };
     Ok(VariantSpec {
         name: form.name.get_ref().clone(),
-        client: Client::Chromium(variant),
+        client: Client::Browser(engine, variant),
         dressing: dressing(form, &through)?,
         settings: Settings { protocol, handshake, patience, ..Settings::default() },
         own: false,
@@ -183,16 +211,6 @@ fn browser(form: &form::Variant, patience: Duration) -> Result<VariantSpec, Wron
         at: form.at,
         line: form.line.clone(),
     })
-}
-
-/// Whether what stands in between carries this.
-fn secure_enough(through: &Through, handshake: Handshake) -> Result<(), String> {
-    match through {
-        Through::Peer(peer) if handshake != Handshake::Plain && !peer.takes_https() => {
-            Err(format!("{} carries plain HTTP alone: handshake = 'plain'", peer.name()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What of the testbed is different for it.
@@ -239,21 +257,34 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
         form.carrier_window.is_some(),
     ];
     if name == "direct" || peer.is_some() {
-        if of_farhop.contains(&true) {
+        if of_farhop.contains(&true) || form.pep.is_some() {
             return Err(wrong(
                 at,
-                "'carrier', 'tcp_connections' and 'congestion' are Farhop's: say through which",
+                "'carrier', 'tcp_connections', 'congestion' and 'pep' are Farhop's: say through which",
             ));
         }
         return Ok(peer.map_or(Through::Direct, Through::Peer));
     }
     let known = || Variant::value_variants().iter().filter(|variant| variant.is_farhop());
-    let Some(variant) = known().find(|variant| variant.name() == name) else {
-        let peers = Peer::ALL.into_iter().map(Peer::name);
+    let caught = name == SPLIT;
+    let named = known().copied().find(|variant| variant.name() == name);
+    let Some(variant) = named.or(caught.then_some(SPLIT_AS)) else {
+        let peers = [SPLIT].into_iter().chain(Peer::ALL.into_iter().map(Peer::name));
         let known = known().map(|variant| variant.name()).chain(peers).collect::<Vec<_>>().join(", ");
         return Err(wrong(at, format!("'{name}' is none of direct, {known}")));
     };
     let mut remote = String::new();
+    let stands = [("both", Stand::Both), ("terminal", Stand::Terminal), ("gateway", Stand::Gateway)];
+    let stand = form.pep.as_ref().map_or(Ok(Stand::Both), |text| word(text, &stands))?;
+    if !caught && form.pep.is_some() {
+        return Err(wrong(at, format!("'pep' says where connections are split: through = '{SPLIT}'")));
+    }
+    if stand != Stand::Both && of_farhop.contains(&true) {
+        return Err(wrong(
+            at,
+            "a PEP at one end alone has no carrier across the link: nothing of that can be set",
+        ));
+    }
     if let Some(carrier) = &form.carrier {
         let carrier = word(carrier, &[("auto", "auto"), ("quic", "quic"), ("tcp", "tcp")])?;
         remote.push_str(&format!("carrier = \"{carrier}\"\n"));
@@ -264,8 +295,9 @@ fn through(form: &form::Variant) -> Result<Through, Wrong> {
         }
         remote.push_str(&format!("tcp_connections = {connections}\n"));
     }
-    let controllers = ["auto", "rate", "bbr", "hybla", "cubic", "newreno"].map(|name| (name, name));
+    let controllers: Vec<(&str, &str)> =
+        std::iter::once("auto").chain(Choice::ALL.map(Choice::name)).map(|name| (name, name)).collect();
     let congestion = form.congestion.as_ref().map(|text| word(text, &controllers)).transpose()?;
     let link = congestion.map(|name| format!("congestion = \"{name}\"\n")).unwrap_or_default();
-    Ok(Through::Farhop { variant: *variant, link, remote })
+    Ok(Through::Farhop { variant, link, remote, stand, caught })
 }

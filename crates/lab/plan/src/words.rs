@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use farhop_compare::Stand;
 use farhop_loader::{Handshake, Persistence, Protocol, Push};
 use farhop_orbit::{Entitlement, Leg, Loss, Segment, Supply, Volume};
 use farhop_units::{BitRate, Bytes, format_duration};
 
-use crate::plan::{Client, LinkSpec, Through, VariantSpec};
+use crate::plan::{Client, LinkSpec, SPLIT, Through, VariantSpec};
 
 /// `1 connection`, `6 connections`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
@@ -126,13 +127,19 @@ pub(crate) fn variant(variant: &VariantSpec) -> String {
     let mut words = match &variant.through {
         Through::Direct => "direct".to_owned(),
         Through::Peer(peer) => format!("through {}", peer.name()),
-        Through::Farhop { variant: through, link, remote } => {
+        Through::Farhop { variant: through, link, remote, stand, caught } => {
+            let name = if *caught { SPLIT } else { through.name() };
+            let place = match stand {
+                Stand::Both => "",
+                Stand::Terminal => " at the terminal alone",
+                Stand::Gateway => " at the gateway alone",
+            };
             let lines = [link, remote].into_iter().flat_map(|text| text.lines());
             let mut told: Vec<String> = lines.map(str::to_owned).collect();
             let controller = variant.dressing.carrier_congestion.as_ref();
             told.extend(controller.map(|name| format!("tcp_congestion = {name:?}")));
             let told = if told.is_empty() { String::new() } else { format!(" with {}", told.join(", ")) };
-            format!("through {}{told}", through.name())
+            format!("through {name}{place}{told}")
         }
     };
     words.push_str(": ");
@@ -146,6 +153,9 @@ pub(crate) fn variant(variant: &VariantSpec) -> String {
     }
     if let Some(bytes) = settings.receive_buffer {
         add(format!("receive buffer {bytes} B"));
+    }
+    if settings.fast_open {
+        add("TCP Fast Open".into());
     }
     if let Some(idle) = settings.idle {
         add(format!("idle timeout {}", format_duration(idle)));
@@ -197,8 +207,8 @@ fn spoken(variant: &VariantSpec) -> String {
         Handshake::Resumed => "TLS with sessions resumed",
         Handshake::ZeroRtt => "TLS with 0-RTT",
     };
-    if variant.client != Client::Loader {
-        return format!("{protocol} in Chromium, {secure}");
+    if let Client::Browser(engine, _) = variant.client {
+        return format!("{protocol} in {}, {secure}", engine.name());
     }
     let connections = counted(settings.connections as u64, "connection");
     let streams = if multiplexed {
@@ -274,6 +284,10 @@ carrier = "tcp"
 tcp_connections = 2
 carrier_window = 3
 tcp_congestion = "reno"
+[[variant]]
+name = "pep"
+through = "farhop-split"
+pep = "gateway"
 "#,
         );
         let links: Vec<String> = plan.links.iter().map(link).collect();
@@ -286,11 +300,12 @@ tcp_congestion = "reno"
         "1 Mbit/s down, 1 Mbit/s up, 520 ms round trip, 1 % lost on the ground",
         "8 Mbit/s down, 512 kbit/s up, 600 ms round trip, on demand (CRA 64 kbit/s, VBDC; superframes of 26.5 ms) up",
     ];
-    const VARIANTS: [&str; 5] = [
+    const VARIANTS: [&str; 6] = [
         "direct: HTTP/1.0, in the clear, 1 connection to an origin",
         "direct: HTTP/2, TLS with full handshakes, 1 connection to an origin, 100 streams at once, a server of the lab's own, 12.5 % pushed, pushes refused",
         "direct: HTTP/3, TLS with full handshakes, 1 connection to an origin, 6 streams at once",
         "direct: HTTP/3 in Chromium, TLS with full handshakes",
         "through farhop-identity with carrier = \"tcp\", tcp_connections = 2, tcp_congestion = \"reno\": HTTP/1.1, in the clear, 6 connections to an origin, carrier's initial window 3 segments",
+        "through farhop-split at the gateway alone: HTTP/1.1, in the clear, 6 connections to an origin",
     ];
 }

@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use farhop_compare::Variant;
+use farhop_compare::{Stand, Variant};
 use farhop_loader::{Handshake, Persistence, Protocol, Push};
 use farhop_plan::{
     Axis, Cell, Client, Course, Dressing, Measure, PageKind, Plan, Run, Statistic, Through, estimate, study,
 };
 use farhop_report::Series;
 use farhop_units::{BitRate, Bytes};
+use farhop_workload::browser::Engine;
 
 const WHOLE: &str = r#"
 title = "All that can be said"
@@ -147,11 +148,18 @@ fn pushes_and_0_rtt_have_a_server_of_the_labs_own() {
 fn browsers_tunnels_windows_and_uploads_are_a_variants_or_a_pages_own() {
     let plan = with("handshake = \"resumed\"\nstreams = 50", "client = \"chromium\"\nvpn = true").unwrap();
     let two = &plan.variants[1];
-    assert_eq!((two.client, two.dressing.vpn), (Client::Chromium(Variant::DirectH2), true));
+    assert_eq!((two.client, two.dressing.vpn), (Client::Browser(Engine::Chromium, Variant::DirectH2), true));
     assert_eq!((two.settings.handshake, plan.variants[0].client), (Handshake::Full, Client::Loader));
     let plan = with("protocol = \"http/2\"\nhandshake = \"resumed\"\nstreams = 50", "client = \"chromium\"")
         .unwrap();
-    assert_eq!(plan.variants[1].client, Client::Chromium(Variant::DirectH1), "plain unless said");
+    let direct = Client::Browser(Engine::Chromium, Variant::DirectH1);
+    assert_eq!(plan.variants[1].client, direct, "plain unless said");
+    let plan = with("handshake = \"resumed\"\nstreams = 50", "client = \"firefox\"").unwrap();
+    assert_eq!(plan.variants[1].client, Client::Browser(Engine::Firefox, Variant::DirectH2));
+    let plan = with("streams = 50", "fast_open = true\ninitial_window = 3").unwrap();
+    let two = &plan.variants[1];
+    assert_eq!((two.settings.fast_open, two.dressing.initial_window), (true, Some(3)));
+    assert!(!plan.variants[0].settings.fast_open);
     let plan = with(
         "carrier = \"tcp\"",
         "carrier = \"tcp\"\ntcp_congestion = \"hybla\"\ncarrier_window = 3\ninitial_window = 10\nserver_congestion = \"bbr\"",
@@ -293,17 +301,12 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(!error.contains('\n'));
     }
     let elsewhere = [
-        (
-            "rate = \"128 kbit/s\"",
-            "rate = \"128 kbit/s\"\nterminals = 3",
-            "'old' cannot be loaded from several terminals",
-        ),
         ("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 51", "'terminals' are 1 to 50"),
         ("streams = 50", "users = 3", "a terminal has one user or two"),
         (
-            "through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"",
-            "through = \"nginx\"\nhandshake = \"full\"",
-            "nginx carries plain HTTP alone",
+            "protocol = \"http/1.0\"\nthrough = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"",
+            "through = \"nginx\"\nclient = \"chromium\"\nhandshake = \"full\"",
+            "to browsers nginx is a proxy for plain HTTP alone",
         ),
         ("streams = 50", "push = \"130 %\"", "'130 %' is not a share"),
         ("pipeline = 4", "push = \"30 %\"", "'push' and 'pushes' are http/2's"),
@@ -324,7 +327,17 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "protocol = \"http/3\"\nthrough = \"farhop\"",
             "http/3 is asked directly, of Caddy",
         ),
-        ("streams = 50", "client = \"lynx\"", "'lynx' is none of loader, chromium"),
+        ("streams = 50", "client = \"lynx\"", "'lynx' is none of loader, chromium, firefox"),
+        (
+            "protocol = \"http/2\"\nhandshake = \"resumed\"\nstreams = 50",
+            "client = \"firefox\"\nprotocol = \"http/3\"",
+            "Firefox takes http/3 from no server",
+        ),
+        (
+            "carrier = \"tcp\"",
+            "carrier = \"tcp\"\nfast_open = true",
+            "'fast_open' is between client and origins",
+        ),
         (
             "handshake = \"resumed\"\nstreams = 50",
             "client = \"chromium\"\nhandshake = \"plain\"",
@@ -358,7 +371,11 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
             "handshake = \"plain\"",
             "origins speak http/2 and http/3 over TLS alone",
         ),
-        ("through = \"farhop-identity\"", "", "'carrier', 'tcp_connections' and 'congestion' are Farhop's"),
+        (
+            "through = \"farhop-identity\"",
+            "",
+            "'carrier', 'tcp_connections', 'congestion' and 'pep' are Farhop's",
+        ),
         ("through = \"farhop-identity\"", "through = \"wget\"", "'wget' is none of direct, farhop"),
         ("rate = \"128 kbit/s\"", "rate = \"0 kbit/s\"", "at 0 bit/s nothing would ever pass"),
     ];
@@ -367,6 +384,43 @@ fn what_is_wrong_with_a_plan_is_told_with_its_line() {
         assert!(error.contains(reason), "{error}");
     }
     assert!(read("title = 'x'").unwrap_err().ends_with("there is no [[page]]: a plan has one at least"));
+}
+
+#[test]
+fn farhop_splits_tcp_at_either_end_or_both_and_is_at_every_terminal() {
+    const OLD: &str =
+        "through = \"farhop-identity\"\ncarrier = \"tcp\"\ntcp_connections = 8\ncongestion = \"bbr\"";
+    let shared = WHOLE.replacen("rate = \"128 kbit/s\"", "rate = \"128 kbit/s\"\nterminals = 3", 1);
+    let of = |text: &str, old: &str| read(&text.replacen(OLD, old, 1));
+    let stand = |plan: &Plan| match &plan.variants[2].through {
+        Through::Farhop { stand, caught, .. } => Some((*stand, *caught)),
+        _ => None,
+    };
+    let split = "through = \"farhop-split\"";
+    for (more, expected) in [
+        ("", Stand::Both),
+        ("\npep = \"terminal\"", Stand::Terminal),
+        ("\npep = \"gateway\"", Stand::Gateway),
+    ] {
+        let plan = of(WHOLE, &format!("{split}{more}")).unwrap();
+        assert_eq!(stand(&plan), Some((expected, true)));
+        // A pair of ends at one terminal is none at the others.
+        assert_eq!(of(&shared, &format!("{split}{more}")).is_ok(), expected != Stand::Terminal);
+    }
+    assert_eq!(stand(&read(&shared).unwrap()), Some((Stand::Both, false)));
+    for (old, reason) in [
+        ("through = \"squid\"", "'old' cannot be loaded from several terminals"),
+        ("through = \"farhop\"\npep = \"gateway\"", "'pep' says where connections are split"),
+        ("pep = \"gateway\"", "are Farhop's: say through which"),
+        (
+            "through = \"farhop-split\"\npep = \"gateway\"\ncarrier = \"tcp\"",
+            "has no carrier across the link",
+        ),
+        ("through = \"farhop-split\"\npep = \"nowhere\"", "'nowhere' is none of both, terminal, gateway"),
+    ] {
+        let error = of(&shared, old).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
 }
 
 /// Lives a course in which the n-th load of a cell takes what `time` says.

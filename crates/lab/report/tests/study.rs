@@ -27,6 +27,7 @@ fn cell(variant: &str, times: &[f64]) -> StudyCell {
         settled: true,
         failures: if times.is_empty() { vec!["<no> connection".into()] } else { Vec::new() },
         values,
+        each: [("load".to_owned(), times.to_vec())].into(),
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn shared(terminals: u16) -> Profile {
             fca: false,
         },
         rbdc_timeout: 8,
-        signalling: Signalling { loss: 0.0, contention: None },
+        signalling: Signalling { loss: 0.0, contention: None, size: Bytes(0) },
         terminals,
         others: None,
     };

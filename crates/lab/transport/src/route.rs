@@ -45,7 +45,7 @@ const fn direct(name: &'static str, words: &'static str, controller: &'static st
 }
 
 /// All of them.
-pub const ROUTES: [Route; 17] = [
+pub const ROUTES: [Route; 20] = [
     Route {
         name: "farhop",
         words: "Farhop as it comes: told nothing of the link, which it measures",
@@ -60,6 +60,9 @@ pub const ROUTES: [Route; 17] = [
     quic("farhop-hybla", "Farhop over QUIC with Hybla", "congestion = \"hybla\"\n"),
     quic("farhop-cubic", "Farhop over QUIC with CUBIC", "congestion = \"cubic\"\n"),
     quic("farhop-newreno", "Farhop over QUIC with NewReno", "congestion = \"newreno\"\n"),
+    quic("farhop-westwood", "Farhop over QUIC with Westwood", "congestion = \"westwood\"\n"),
+    quic("farhop-vegas", "Farhop over QUIC with Vegas", "congestion = \"vegas\"\n"),
+    quic("farhop-bic", "Farhop over QUIC with BIC", "congestion = \"bic\"\n"),
     tcp("farhop-tcp-1", "Farhop over one TCP connection, CUBIC", TCP_1, ""),
     tcp("farhop-tcp-2", "Farhop over 2 TCP connections, CUBIC", TCP_2, ""),
     tcp("farhop-tcp-4", "Farhop over 4 TCP connections, CUBIC", TCP_4, ""),
@@ -103,6 +106,7 @@ impl Route {
             remote: (*remote).into(),
             ground: (*ground).into(),
             profile: profile.map(str::to_owned),
+            ..Tuning::default()
         })
     }
 
@@ -125,7 +129,7 @@ mod tests {
         for route in &ROUTES {
             assert_eq!(Route::named(route.name).unwrap().words, route.words);
         }
-        assert!(Route::named("farhop-vegas").is_none());
+        assert!(Route::named("farhop-reno").is_none());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The browser driver against the origins on loopback, through real Chromium. Needs node, Chromium and playwright-core
-//! (`./run test` installs them); without them each test says so and passes over.
+//! The browser drivers against the origins on loopback, through real Chromium and Firefox. Need node, the browser and for Chromium
+//! playwright-core (`./run test` installs them); without them each test says so and passes over.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
@@ -7,8 +7,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use farhop_workload::browser::{Browser, Order};
+use farhop_workload::browser::{Browser, BrowserError, Engine, Order};
 use farhop_workload::origins::{OriginSpec, OriginsSpec, Ready, serve, site::sha256_hex};
+use farhop_workload::programs;
 
 async fn origins(folder: &Path, names: &[&str]) -> Ready {
     let origin = |(place, name): (usize, &&str)| {
@@ -137,4 +138,55 @@ async fn a_frame_whose_document_nobody_could_bring_is_not_in_the_picture() {
     browser.load(&order).await.unwrap();
     let picture = image::open(picture).unwrap().into_rgb8();
     assert!(picture.pixels().all(|pixel| pixel.0 == [255; 3]), "a browser's own error page is grey");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn firefox_times_a_page_and_holds_every_body_in_both_versions_of_http() {
+    if !programs::at_hand(&["firefox-esr", "node"]) {
+        return;
+    }
+    let browser = Browser::of(Engine::Firefox, "/nonexistent/node");
+    let page = &b"<link rel=stylesheet href=a.css><p>hello<img src=missing.png><iframe src=sub></iframe>"[..];
+    let style = &b"p { color: red }"[..];
+    let folder = site(&[("index.html", page), ("a.css", style)]);
+    std::fs::create_dir(folder.path().join("site/sub")).unwrap();
+    std::fs::write(folder.path().join("site/sub/index.html"), b"<p>within").unwrap();
+    let ready = origins(folder.path(), &["a.test"]).await;
+    let tls = format!("https://{}/", ready.origins[0].https);
+    let variants = [
+        (format!("http://{}/", ready.origins[0].http), true, "http/1.1"),
+        (tls.clone(), false, "http/1.1"),
+        (tls, true, "h2"),
+    ];
+    for (url, http2, protocol) in variants {
+        let order = Order { http2, spki: Some(ready.spki.clone()), ..Order::new(url.clone()) };
+        let load = browser.load(&order).await.unwrap();
+        assert!(load.load_ms.unwrap() > 0.0 && load.first_paint_ms.unwrap() > 0.0, "{load:?}");
+        assert!(load.browser.as_ref().unwrap().starts_with("Firefox "), "{load:?}");
+        let seen = |end: &str| {
+            let url = format!("{url}{end}");
+            let found = load.resources.iter().find(|resource| resource.url == url);
+            found.unwrap_or_else(|| panic!("{url} is not in {load:?}"))
+        };
+        for (end, bytes) in [("", page), ("a.css", style), ("sub/", b"<p>within")] {
+            assert_eq!((seen(end).status, seen(end).sha256.clone()), (Some(200), Some(sha256_hex(bytes))));
+        }
+        assert_eq!(seen("missing.png").status, Some(404));
+        let led = (seen("sub").status, seen("sub").redirected_to.clone());
+        assert_eq!(led, (Some(301), Some(format!("{url}sub/"))));
+        assert!(load.resources.iter().all(|r| r.protocol.as_deref() == Some(protocol)), "{load:?}");
+        let style = seen("a.css");
+        let phases = [style.start_ms, style.sent_ms, style.first_byte_ms, style.end_ms].map(Option::unwrap);
+        assert!(phases.is_sorted_by(|earlier, later| *earlier <= later + 50.0), "{phases:?}");
+        // Those of everyone in this network, which is the machine's.
+        assert!(load.connections.unwrap() >= 1, "{load:?}");
+    }
+    // What it is not driven to do is refused, and what cannot be reached told.
+    let pictured = Order { screenshot: Some("x.png".into()), ..Order::new("http://a.test/") };
+    assert!(matches!(browser.prepare(&pictured), Err(BrowserError::Beyond { what: "take pictures", .. })));
+    let load = browser.load(&Order::new("http://127.0.0.1:9/")).await.unwrap();
+    assert!(
+        load.load_ms.is_none() && load.document_failure().is_some() && !load.errors.is_empty(),
+        "{load:?}"
+    );
 }

@@ -59,7 +59,7 @@ impl Centre {
                 seat.take(link, frame, request);
             }
         }
-        let mut left = u32::try_from(link.slots_of(link.capacity)).unwrap_or(u32::MAX);
+        let mut left = u32::try_from(link.slots()).unwrap_or(u32::MAX);
         let mut given = vec![Given::default(); self.seats.len()];
         let turn = usize::try_from(frame % self.seats.len().max(1) as u64).unwrap_or(0);
         let constant = self.seats.iter_mut().map(|seat| seat.constant(link)).collect::<Vec<_>>();
@@ -185,6 +185,7 @@ mod tests {
             cra in 0..4u64,
             volume in 0..3usize,
             fca: bool,
+            size in 0..20u64,
             superframe in prop::sample::select(vec![26_500u64, 45_000, 50_000]),
             asked in prop::collection::vec((0..60u64, 0..20usize, request()), 0..200),
         ) {
@@ -201,12 +202,12 @@ mod tests {
                     fca,
                 },
                 rbdc_timeout: 4,
-                signalling: Signalling { loss: 0.0, contention: None },
+                signalling: Signalling { loss: 0.0, contention: None, size: Bytes(size) },
                 terminals: 20,
                 others: None,
             };
             prop_assert_eq!(link.check(), Ok(()));
-            let slots = link.slots_of(link.capacity);
+            let slots = link.slots();
             let mut centre = Centre::new(20);
             let mut all = vec![0u64; 20];
             for frame in 0..80 {

@@ -39,6 +39,8 @@ pub(crate) struct Frames<P> {
     frame: u64,
     /// Our slots of the present one: when each begins and ends, whose it is.
     slots: VecDeque<(Duration, Duration, usize)>,
+    /// Bytes of requests that each of ours still sends in its slots of the present one.
+    requests: Vec<u64>,
     out: VecDeque<Outcome<P>>,
     peak: Bytes,
     given: Bytes,
@@ -59,6 +61,7 @@ impl<P> Frames<P> {
             entering: VecDeque::new(),
             frame: 0,
             slots: VecDeque::new(),
+            requests: vec![0; ours],
             out: VecDeque::new(),
             peak: Bytes(0),
             given: Bytes(0),
@@ -223,11 +226,15 @@ impl<P> Frames<P> {
         for (index, (terminal, given)) in self.terminals.iter_mut().zip(&given).enumerate() {
             terminal.given(u64::from(given.volume) * link.payload());
             let requests = terminal.requests(link, frame, given.slots);
+            let beside = if given.slots > 0 { link.beside(requests.len()) } else { 0 };
+            if let Some(own) = self.requests.get_mut(index) {
+                *own = beside;
+            }
             if !requests.is_empty() {
                 asking.push((index, given.slots > 0, requests));
             }
             if index >= ours {
-                terminal.sent(u64::from(given.slots) * link.payload());
+                terminal.sent((u64::from(given.slots) * link.payload()).saturating_sub(beside));
             }
         }
         self.ask(frame, asking);
@@ -266,7 +273,9 @@ impl<P> Frames<P> {
 
     /// Sends in a slot of this terminal what finds room, more urgent classes first; what does not is continued in the next slot.
     fn fill(&mut self, end: Duration, terminal: usize) {
-        let mut room = self.link.slot.0;
+        let requests = self.requests[terminal].min(self.link.slot.0);
+        self.requests[terminal] -= requests;
+        let mut room = self.link.slot.0 - requests;
         while room > self.link.header.0 {
             let Some(queue) = self.queues[terminal].iter_mut().find(|queue| !queue.is_empty()) else {
                 return;

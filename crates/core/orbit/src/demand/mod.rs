@@ -75,6 +75,10 @@ pub struct Signalling {
     /// Slots for requests in each superframe, which terminals without slots of their own pick at random: what picks the same one is
     /// lost (EN 301 545-2 §9: slotted Aloha). `None` gives each terminal its own.
     pub contention: Option<u32>,
+    /// What a request takes of the link, for which the slots for requests are kept free in each superframe, used or not. Where
+    /// terminals contend for these, who has slots of its own sends it there, beside its packets (EN 301 790 §6.6.2: mini-slots and
+    /// DULM).
+    pub size: Bytes,
 }
 
 /// Load by other terminals, in packets of 1,000 bytes at random.
@@ -123,7 +127,7 @@ impl OnDemand {
     /// # Errors
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), DemandError> {
-        let slots = self.slots_of(self.capacity);
+        let slots = self.slots();
         if !(1..=10_000).contains(&slots)
             || self.superframe < Duration::from_millis(1)
             || self.superframe > Duration::from_secs(1)
@@ -133,9 +137,10 @@ impl OnDemand {
         if self.slot <= self.header {
             return Err(DemandError::Slot);
         }
-        let all =
-            u64::from(self.terminals.max(1)) + self.others.map_or(0, |others| u64::from(others.terminals));
-        if self.entitlement.cra.0.saturating_mul(all) > self.capacity.0 {
+        let nanos = self.superframe.as_nanos();
+        let constant = u128::from(self.entitlement.cra.0) * u128::from(self.all()) * nanos;
+        let reserved = u128::from(self.reserved()) * 8 * 1_000_000_000;
+        if constant.saturating_add(reserved) > u128::from(self.capacity.0) * nanos {
             return Err(DemandError::Constant);
         }
         let Entitlement { cra, rbdc, volume, fca } = self.entitlement;
@@ -156,6 +161,27 @@ impl OnDemand {
     fn soonest(&self, now: Duration, way: Duration) -> u64 {
         let table = now.saturating_add(self.control_round.saturating_sub(way));
         u64::try_from(table.as_nanos().div_ceil(self.superframe.as_nanos().max(1))).unwrap_or(u64::MAX)
+    }
+
+    /// Every terminal, ours and those of others.
+    fn all(&self) -> u64 {
+        u64::from(self.terminals.max(1)) + self.others.map_or(0, |others| u64::from(others.terminals))
+    }
+
+    /// Bytes of a superframe that are kept free for requests.
+    fn reserved(&self) -> u64 {
+        self.signalling.contention.map_or(self.all(), u64::from).saturating_mul(self.signalling.size.0)
+    }
+
+    /// Slots of a superframe that packets may have.
+    fn slots(&self) -> u128 {
+        self.slots_of(self.capacity).saturating_sub(self.reserved().div_ceil(self.slot.0.max(1)).into())
+    }
+
+    /// What so many requests take of the slots of a terminal that has some in this superframe.
+    fn beside(&self, requests: usize) -> u64 {
+        let size = if self.signalling.contention.is_some() { self.signalling.size.0 } else { 0 };
+        size.saturating_mul(requests as u64)
     }
 
     /// Whole slots of this rate in a superframe.

@@ -24,6 +24,7 @@ pub(super) struct Form {
     fca: bool,
     request_loss: Option<Said<Share>>,
     contention: Option<u16>,
+    request: Option<Said<Bytes>>,
     terminals: Option<u16>,
     others: Option<OthersForm>,
 }
@@ -75,6 +76,7 @@ impl Form {
             signalling: Signalling {
                 loss: self.request_loss.map_or(0.0, |share| share.0.0),
                 contention: self.contention.map(u32::from),
+                size: self.request.map_or(Bytes(0), |request| request.0),
             },
             terminals: self.terminals.unwrap_or(1).max(1),
             others: self.others.map(|others| Others { terminals: others.terminals, rate: others.rate.0 }),

@@ -54,9 +54,7 @@ fn lasting_config(identity: &Identity, seed: Option<u64>) -> EndpointConfig {
 
 /// The socket with a layer over it that repairs losses as far as the plan has it, for an end driven by `choice`.
 fn layered(socket: Arc<dyn AsyncUdpSocket>, plan: &PathPlan, choice: Choice) -> Arc<FecSocket> {
-    // These take every loss for congestion and have no other sign of it: they must go on to hear of it.
-    let loud = matches!(choice, Choice::Cubic | Choice::NewReno);
-    FecSocket::new(socket, Terms { most: f64::from(plan.repair) / 100.0, loud })
+    FecSocket::new(socket, Terms { most: f64::from(plan.repair) / 100.0, loud: choice.goes_by_loss_alone() })
 }
 
 /// What the repair layers of a socket have done.

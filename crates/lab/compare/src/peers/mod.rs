@@ -12,13 +12,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use farhop_testbed::{Place, Running, Testbed};
+use farhop_units::Bytes;
 
 use crate::CompareError;
-use crate::ends::Stage;
+use crate::ends::{Stage, computed, most_resident};
 use crate::interrupt::Interrupt;
 use crate::peers::split::{Peers, RunningPeer, Splitter};
 use crate::peers::squid::SquidPair;
-use crate::scene::{last_words, spawn};
+use crate::scene::{Scene, last_words, spawn};
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,7 +36,7 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 pub enum Peer {
     /// A pair of Squid proxies, one at each end of the link, their caches cold.
     Squid,
-    /// nginx as a proxy for plain HTTP at the gateway.
+    /// nginx at the gateway: a proxy for plain HTTP; for HTTPS it stands in for the origins ([`Besides::gateway`](crate::Besides)).
     Nginx,
     /// Connections split at both ends.
     Split(Splitter),
@@ -56,8 +57,8 @@ impl Peer {
         }
     }
 
-    /// Whether it carries HTTPS.
-    pub fn takes_https(self) -> bool {
+    /// Whether HTTPS passes it untouched, asked as a proxy or caught.
+    pub fn tunnels(self) -> bool {
         self != Peer::Nginx
     }
 
@@ -90,13 +91,14 @@ impl<'a> Standing<'a> {
     ///
     /// # Errors
     /// It is not here, or does not come up.
-    pub fn start(stage: Stage<'a>, peer: Peer, given: &Peers) -> Result<Standing<'a>, CompareError> {
+    pub fn start(scene: &'a Scene, peer: Peer, given: &Peers) -> Result<Standing<'a>, CompareError> {
+        let stage = scene.stage();
         if let Some(reason) = peer.lacks(given) {
             return Err(CompareError::Peer { name: peer.name(), reason });
         }
         Ok(Standing(match peer {
             Peer::Squid => Kind::Squid(SquidPair::start(stage)?),
-            Peer::Nginx => Kind::Nginx(nginx::Gateway::start(stage)?),
+            Peer::Nginx => Kind::Nginx(nginx::Gateway::start(stage, &scene.spec)?),
             Peer::Split(splitter) => {
                 // It was there a moment ago.
                 let program = given.program(splitter).unwrap_or(Path::new(peer.name()));
@@ -112,6 +114,25 @@ impl<'a> Standing<'a> {
             Kind::Squid(pair) => Some(pair.proxy),
             Kind::Nginx(gateway) => Some(gateway.proxy),
             Kind::Split(_) => None,
+        }
+    }
+
+    /// What it has computed so far at the terminal and at the gateway, its own work and the kernel's for it; none where nothing of it is.
+    pub fn computed(&self) -> [Option<Duration>; 2] {
+        self.processes().map(|process| computed(process?))
+    }
+
+    /// The most memory that it has held at a time at the terminal and at the gateway.
+    pub fn peak_memory(&self) -> [Option<Bytes>; 2] {
+        self.processes().map(|process| most_resident(process?))
+    }
+
+    /// Its processes at the terminal and at the gateway.
+    fn processes(&self) -> [Option<&Running>; 2] {
+        match &self.0 {
+            Kind::Squid(pair) => pair.processes().map(Some),
+            Kind::Nginx(gateway) => [None, Some(gateway.process())],
+            Kind::Split(split) => split.processes(),
         }
     }
 

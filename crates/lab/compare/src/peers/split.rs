@@ -132,6 +132,14 @@ impl<'a> RunningPeer<'a> {
         Ok(running)
     }
 
+    /// The end at the terminal, the one at the gateway.
+    pub(crate) fn processes(&self) -> [Option<&Running>; 2] {
+        // In the order in which they were started.
+        let mut started = self.processes.iter().map(|(_, process, _)| process);
+        let gateway = started.next();
+        [started.next(), gateway]
+    }
+
     /// Whether both ends run.
     ///
     /// # Errors

@@ -35,6 +35,12 @@ impl SquidPair {
         Ok(SquidPair { proxy, both: [parent, child] })
     }
 
+    /// The one at the terminal, the one at the gateway.
+    pub(crate) fn processes(&self) -> [&Running; 2] {
+        let [parent, child] = &self.both;
+        [&child.1, &parent.1]
+    }
+
     /// Whether both run.
     ///
     /// # Errors

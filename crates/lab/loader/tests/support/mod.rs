@@ -1,13 +1,13 @@
 //! A network in virtual time: what is written arrives half a round trip later, a connection stands after one.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_loader::server::{Content, serve_plain, serve_tls};
-use farhop_loader::{BoxStream, Connect, Connecting, Kind, Object, PageGraph};
+use farhop_loader::{BoxStream, Connect, Connecting, Kind, Object, PageGraph, SocketOptions};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
@@ -28,6 +28,8 @@ pub(crate) struct Net {
     pub(crate) pace: Option<Duration>,
     /// After so many bytes towards the client the first connection is cut; none where it never is.
     pub(crate) breaks: Option<usize>,
+    /// Whether a client that wants Fast Open has been given a cookie for it.
+    pub(crate) has_cookie: AtomicBool,
 }
 
 /// Bytes that cross the link to the client at a time, where it has a pace.
@@ -44,18 +46,21 @@ impl Net {
             trips: 1,
             pace: None,
             breaks: None,
+            has_cookie: AtomicBool::new(false),
         }
     }
 }
 
 impl Connect for Net {
-    fn connect(&self, host: &str, port: u16, _receive_buffer: Option<usize>) -> Connecting {
+    fn connect(&self, host: &str, port: u16, options: SocketOptions) -> Connecting {
         let is_first = self.made.fetch_add(1, Ordering::Relaxed) == 0;
         let most = self.breaks.filter(|_| is_first).unwrap_or(usize::MAX);
         self.asked.lock().unwrap().push(format!("{host}:{port}"));
         let (content, tls, multiplexed) = (self.content.clone(), self.tls.clone(), self.multiplexed);
         let is_proxy = host == "proxy.test";
-        let (standing, pace) = (RTT * self.trips, self.pace);
+        // RFC 7413 §3: the first connection asks for the cookie, those after it say their first bytes with the SYN.
+        let is_open = options.fast_open && self.has_cookie.swap(true, Ordering::Relaxed);
+        let (standing, pace) = (if is_open { Duration::ZERO } else { RTT * self.trips }, self.pace);
         Box::pin(async move {
             tokio::time::sleep(standing).await;
             let (near, mut far) = delayed(pace, most);

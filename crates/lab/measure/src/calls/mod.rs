@@ -87,7 +87,7 @@ impl Line {
             control_round: line.profile.rtt() + SUPERFRAME,
             entitlement: Entitlement { cra: CRA, rbdc: rate, volume: Volume::None, fca: false },
             rbdc_timeout: 8,
-            signalling: Signalling { loss: 0.0, contention: None },
+            signalling: Signalling { loss: 0.0, contention: None, size: Bytes(0) },
             terminals: 1,
             others: None,
         };

@@ -14,6 +14,7 @@ use farhop_diffserv::Service;
 use farhop_netdev::Running;
 use farhop_orbit::Profile;
 use farhop_testbed::{Place, Testbed};
+use farhop_workload::browser::Engine;
 use farhop_workload::npm;
 use farhop_workload::pages::{self, Page};
 
@@ -211,7 +212,7 @@ impl Stage {
                     timeout: PATIENCE,
                     filmed: false,
                 };
-                Browsing::of(&self.scene)?.load(&self.scene, &wanted)?;
+                Browsing::of(&self.scene, Engine::Chromium)?.load(&self.scene, &wanted)?;
                 Ok(())
             }
             Case::SshKeys => self.type_keys(ssh(folder, &at, &["-tt", "cat"])?, context),

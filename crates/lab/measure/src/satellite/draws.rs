@@ -54,6 +54,7 @@ fn drawn(rng: &mut Rng) -> (Leg, Duration) {
     shared.signalling = Signalling {
         loss: rng.next_f64() / 2.0,
         contention: (up_to(rng, 1) == 1).then(|| 1 + (up_to(rng, 15) as u32)),
+        size: Bytes(0),
     };
     (leg(shared), superframe)
 }

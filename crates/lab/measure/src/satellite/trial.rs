@@ -70,7 +70,7 @@ pub(super) fn shared(entitlement: Entitlement, superframe: Duration) -> OnDemand
         control_round: 2 * DELAY + superframe,
         entitlement,
         rbdc_timeout: 8,
-        signalling: Signalling { loss: 0.0, contention: None },
+        signalling: Signalling { loss: 0.0, contention: None, size: Bytes(0) },
         terminals: 1,
         others: None,
     }

@@ -211,6 +211,7 @@ mod tests {
             late: 0,
             settled: false,
             values: Default::default(),
+            each: Default::default(),
             failures: vec!["not present: lynx".into()],
         };
         Study {

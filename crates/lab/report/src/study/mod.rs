@@ -89,6 +89,8 @@ pub struct StudyCell {
     pub settled: bool,
     /// By measure.
     pub values: BTreeMap<String, StudySummary>,
+    /// By measure, load by load that counts.
+    pub each: BTreeMap<String, Vec<f64>>,
     /// What went wrong in loads that do not count, one line each.
     pub failures: Vec<String>,
 }

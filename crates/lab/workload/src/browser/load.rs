@@ -22,6 +22,9 @@ pub struct PageLoad {
     /// When the navigation began, since 1970: what the pictures of a film count from.
     #[serde(default)]
     pub began_ms: Option<f64>,
+    /// Connections over TCP that were begun in the browser's network during the load, where its driver counts them.
+    #[serde(default)]
+    pub connections: Option<u64>,
     /// Where the page ended up after redirects.
     pub url: String,
     /// What went wrong with the page as a whole, and its scripts' uncaught errors.
@@ -161,6 +164,7 @@ mod tests {
             largest_paint_ms: None,
             first_byte_ms: None,
             began_ms: None,
+            connections: None,
             url: "http://a.test/".into(),
             errors: Vec::new(),
             resources,

@@ -1,8 +1,9 @@
-//! One page load in a real browser: a fresh Chromium with an empty profile, driven by an embedded Node script. Builds the
-//! command and reads its result; in which namespace the command runs is the caller's affair.
+//! One page load in a real browser: a fresh Chromium or Firefox with an empty profile, driven by an embedded Node script. Builds
+//! the command and reads its result; in which namespace the command runs is the caller's affair.
 
 mod chromium;
 mod film;
+mod firefox;
 mod load;
 mod trust;
 
@@ -18,8 +19,13 @@ pub use film::{Film, FilmError, Frame};
 pub use load::{Initiator, PageLoad, Resource, THROWN_AWAY};
 pub use trust::trust_in;
 
-/// The script, written beside each order and run by `node`.
-const DRIVER: &str = include_str!("driver.cjs");
+/// The scripts, written beside each order and run by `node`.
+const CHROMIUMS_DRIVER: &str = include_str!("driver.cjs");
+const FIREFOXS_DRIVER: &str = include_str!("firefox.cjs");
+
+/// Bytes of a body that Firefox is to hold until it is looked at: no page of the lab has a larger one. Of all bodies together it holds
+/// 200 MB, and refuses to be asked for more.
+const HOLD_MOST: u64 = 150_000_000;
 
 /// Height of a picture at most, in pixels: some pages are longer than any picture may be.
 const SCREENSHOT_MOST_PX: u32 = 4000;
@@ -29,6 +35,48 @@ const LOADED: &str = "loaded";
 const LOOK: &str = "look";
 /// How long it waits for that: whoever was to tell it may be gone.
 const PAUSE_MOST: Duration = Duration::from_secs(60);
+
+/// Whose browser it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Engine {
+    /// Chromium, which does all that an order may want.
+    Chromium,
+    /// Firefox: neither pictures nor HARs, no HTTP/3 from the first byte on, nothing of who asked.
+    Firefox,
+}
+
+impl Engine {
+    /// As reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Chromium => "Chromium",
+            Engine::Firefox => "Firefox",
+        }
+    }
+
+    /// Where it is unless a variable of the environment says otherwise, and that.
+    fn place(self) -> (&'static str, &'static str) {
+        match self {
+            Engine::Chromium => ("/usr/bin/chromium", "FARHOP_CHROMIUM"),
+            Engine::Firefox => ("/usr/bin/firefox-esr", "FARHOP_FIREFOX"),
+        }
+    }
+
+    fn driver(self) -> &'static str {
+        match self {
+            Engine::Chromium => CHROMIUMS_DRIVER,
+            Engine::Firefox => FIREFOXS_DRIVER,
+        }
+    }
+
+    /// What it needs beside itself and node, and who installs both.
+    fn needs(self) -> &'static str {
+        match self {
+            Engine::Chromium => " and playwright-core; './run demo' installs them",
+            Engine::Firefox => "; './run test' as root installs them",
+        }
+    }
+}
 
 /// What to load and how.
 #[derive(Debug, Clone)]
@@ -106,15 +154,23 @@ pub enum BrowserError {
         /// Why not.
         reason: String,
     },
+    /// The order is beyond what this browser is driven to do.
+    #[error("the lab's driver of {engine} cannot {what}")]
+    Beyond {
+        /// The browser's name.
+        engine: &'static str,
+        /// What is asked for.
+        what: &'static str,
+    },
     /// The driver ended without a result.
-    #[error(
-        "the browser did not run: {said} (needs node, {executable} and playwright-core; './run demo' installs them)"
-    )]
+    #[error("the browser did not run: {said} (needs node, {executable}{needs})")]
     Failed {
         /// Its last words.
         said: String,
         /// The browser meant.
         executable: PathBuf,
+        /// What it needs besides.
+        needs: &'static str,
     },
     /// The result is not what this program's driver writes.
     #[error("the browser's result cannot be read: {0}")]
@@ -124,9 +180,11 @@ pub enum BrowserError {
 /// Where the browser and its driver's library are.
 #[derive(Debug, Clone)]
 pub struct Browser {
-    /// The Chromium to start.
+    /// Whose it is.
+    pub engine: Engine,
+    /// The program to start.
     pub executable: PathBuf,
-    /// The folder that holds `node_modules/playwright-core`.
+    /// The folder that holds `node_modules/playwright-core`; Firefox needs nothing of it.
     pub node: PathBuf,
 }
 
@@ -156,6 +214,9 @@ struct DriverOrder<'a> {
     film: Option<&'a Path>,
     initiators: bool,
     screenshot_most_px: u32,
+    /// Whether certificates of nobody whom the browser knows are taken.
+    insecure: bool,
+    hold_most_bytes: u64,
     loaded: Option<PathBuf>,
     look: PathBuf,
     pause_most_ms: u128,
@@ -163,13 +224,19 @@ struct DriverOrder<'a> {
 }
 
 impl Browser {
-    /// The browser of this machine (`FARHOP_CHROMIUM`, else `/usr/bin/chromium`) with the library in `node`.
+    /// Chromium of this machine (`FARHOP_CHROMIUM`, else `/usr/bin/chromium`) with the library in `node`.
     pub fn new(node: impl Into<PathBuf>) -> Browser {
-        let executable = std::env::var_os("FARHOP_CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
-        Browser { executable: executable.into(), node: node.into() }
+        Browser::of(Engine::Chromium, node)
     }
 
-    /// The same with the library of the workspace that `folder` lies in, if both are there: for tests, which pass over what
+    /// The browser of this machine; Firefox is `FARHOP_FIREFOX`, else `/usr/bin/firefox-esr`.
+    pub fn of(engine: Engine, node: impl Into<PathBuf>) -> Browser {
+        let (usual, variable) = engine.place();
+        let executable = std::env::var_os(variable).unwrap_or_else(|| usual.into());
+        Browser { engine, executable: executable.into(), node: node.into() }
+    }
+
+    /// Chromium with the library of the workspace that `folder` lies in, if both are there: for tests, which pass over what
     /// they cannot run. Says on standard error what is missing.
     ///
     /// # Panics
@@ -202,8 +269,12 @@ impl Browser {
     /// Writes the order of one load into a folder of its own, with an empty profile beside it.
     ///
     /// # Errors
-    /// The temporary folder cannot be written.
+    /// The temporary folder cannot be written, or the order is beyond this browser.
     pub fn prepare(&self, order: &Order) -> Result<Prepared, BrowserError> {
+        let is_firefox = self.engine == Engine::Firefox;
+        if let Some(what) = firefox::beyond(order).filter(|_| is_firefox) {
+            return Err(BrowserError::Beyond { engine: self.engine.name(), what });
+        }
         let failed = |path: &Path| {
             let path = path.to_path_buf();
             move |source| BrowserError::Write { path, source }
@@ -212,11 +283,17 @@ impl Browser {
         let folder = folder.map_err(failed(&std::env::temp_dir()))?;
         let profile = folder.path().join("profile");
         std::fs::create_dir(&profile).map_err(failed(&profile))?;
+        if is_firefox {
+            let file = profile.join("user.js");
+            std::fs::write(&file, firefox::preferences(order)).map_err(failed(&file))?;
+        }
         let full = DriverOrder {
             url: &order.url,
             executable: &self.executable,
-            arguments: chromium::arguments(order),
+            arguments: if is_firefox { Vec::new() } else { chromium::arguments(order) },
             profile,
+            insecure: order.spki.is_some() || order.authority.is_some(),
+            hold_most_bytes: HOLD_MOST,
             result: folder.path().join("result.json"),
             timeout_ms: order.timeout.as_millis(),
             idle_ms: order.idle.as_millis(),
@@ -233,15 +310,15 @@ impl Browser {
             thrown_away: THROWN_AWAY,
         };
         let text = serde_json::to_string(&full)?;
-        for (name, text) in [("order.json", text.as_str()), ("driver.cjs", DRIVER)] {
+        for (name, text) in [("order.json", text.as_str()), ("driver.cjs", self.engine.driver())] {
             let path = folder.path().join(name);
             std::fs::write(&path, text).map_err(failed(&path))?;
         }
-        if let Some(authority) = &order.authority {
+        if let Some(authority) = order.authority.as_ref().filter(|_| !is_firefox) {
             trust::trust(folder.path(), authority)
                 .map_err(|reason| BrowserError::Trust { authority: authority.clone(), reason })?;
         }
-        Ok(Prepared { folder, browser: self.clone(), at_home: order.authority.is_some() })
+        Ok(Prepared { folder, browser: self.clone(), at_home: is_firefox || order.authority.is_some() })
     }
 }
 
@@ -254,6 +331,10 @@ impl Prepared {
         let log = self.folder.path().join("stderr");
         let file = std::fs::File::create(&log).map_err(|source| BrowserError::Write { path: log, source })?;
         let mut command = Command::new("node");
+        if self.browser.engine == Engine::Firefox {
+            // Node 20 has it behind this alone.
+            command.arg("--experimental-websocket").env("MOZ_CRASHREPORTER_DISABLE", "1");
+        }
         command
             .arg(self.folder.path().join("driver.cjs"))
             .arg(self.folder.path().join("order.json"))
@@ -306,7 +387,8 @@ impl Prepared {
                 let log = std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
                 let said =
                     log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it was stopped").to_owned();
-                Err(BrowserError::Failed { said, executable: self.browser.executable })
+                let Browser { engine, executable, .. } = self.browser;
+                Err(BrowserError::Failed { said, executable, needs: engine.needs() })
             }
         }
     }
