@@ -129,6 +129,10 @@ async fn a_name_that_nobody_knows_is_told() {
     let tcp = TcpConnector::new(Names::of(ready.dns.unwrap()));
     let error = tcp.connect("b.test", 80, SocketOptions::default()).await.err().unwrap().to_string();
     assert_eq!(error, "the name b.test has no address");
-    let error = TcpConnector::new(Names::default()).connect("b.test", 80, SocketOptions::default()).await.err().unwrap();
+    let error = TcpConnector::new(Names::default())
+        .connect("b.test", 80, SocketOptions::default())
+        .await
+        .err()
+        .unwrap();
     assert_eq!(error.to_string(), "nobody knows the name b.test");
 }
