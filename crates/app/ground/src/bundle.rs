@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use farhop_bundle::{Decision, Skip, Unasked, Urgency, Way, sameness};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Coding, Failure, Priority};
+use farhop_htotp::head::usual_version;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_origin::Upload;
 use farhop_page::{Confidence, Destination, Hint, Mode, Source};
@@ -374,6 +375,8 @@ impl Bundle {
             owner: &self.owner,
             exchange: self.page,
             head: &request,
+            // As the browser will ask for it.
+            version: usual_version(&request.scheme),
             upload: Upload::empty(),
             informed: None,
         };

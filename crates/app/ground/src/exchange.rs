@@ -11,7 +11,7 @@ use farhop_htotp::head::HeldPage;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::Held;
 use farhop_transport::hop::{Receiver, Sender};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, Version, header};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;
@@ -56,6 +56,8 @@ pub(crate) struct Exchange {
     /// Without what the remote says of how much may be fetched for it.
     pub(crate) request: RequestHead,
     pub(crate) eagerness: Eagerness,
+    /// The version of HTTP in which the remote has received it.
+    pub(crate) version: Version,
     /// The remote answers it by itself, from this entry: only what goes with a page is wanted.
     pub(crate) held: Option<HeldPage>,
 }
@@ -153,8 +155,8 @@ impl Exchange {
         let means = self.carrier.means(&self.owner, false);
         let policy = means.policy;
         let request = variant::towards_origin(&self.request, Purpose::default(), policy, means.most);
-        let asked =
-            Asked { owner: &self.owner, exchange: self.id, head: &request, upload, informed: Some(informed) };
+        let (owner, exchange, version) = (&self.owner, self.id, self.version);
+        let asked = Asked { owner, exchange, head: &request, version, upload, informed: Some(informed) };
         let fetch = self.carrier.ground.origins.fetch(asked);
         tokio::pin!(fetch);
         loop {

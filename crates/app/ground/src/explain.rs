@@ -11,7 +11,7 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::{ToldModel, ToldResource};
 use farhop_origin::Upload;
 use farhop_page::{Destination, Hint, Initiator};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Version};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use url::Url;
@@ -271,7 +271,8 @@ async fn fetch(
     informed: Option<mpsc::UnboundedSender<Informed>>,
 ) -> Result<(RequestHead, Response), String> {
     let head = request_head(unasked).ok_or("the URL names no host")?;
-    let asked = Asked { owner, exchange: ExchangeId(0), head: &head, upload: Upload::empty(), informed };
+    let (exchange, version) = (ExchangeId(0), Version::HTTP_11);
+    let asked = Asked { owner, exchange, head: &head, version, upload: Upload::empty(), informed };
     let response = ground.origins.ask(asked).await.map_err(|failure| failure.to_string())?;
     Ok((head, response))
 }

@@ -20,7 +20,7 @@ use farhop_store::Held;
 use farhop_tuning::{Parameters, Told};
 use http::header::CACHE_CONTROL;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use url::{Host, Url};
@@ -28,7 +28,7 @@ use url::{Host, Url};
 use crate::dictated::{Dictated, Keeping, Undoing};
 use crate::error::GroundError;
 use crate::failure;
-use crate::head::towards_origin;
+use crate::head::{received, towards_origin};
 use crate::names::Names;
 use crate::owner::Owner;
 use crate::stock::{self, Kept, Stock, StockBody};
@@ -58,6 +58,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) exchange: ExchangeId,
     pub(crate) head: &'a RequestHead,
+    /// The version of HTTP in which the remote has received it.
+    pub(crate) version: Version,
     pub(crate) upload: Upload,
     /// Where 1xx responses go, whose number is bounded; without, nobody has asked for it.
     pub(crate) informed: Option<mpsc::UnboundedSender<Informed>>,
@@ -325,7 +327,7 @@ impl Origins {
     /// # Errors
     /// There is no response.
     pub(crate) async fn ask(&self, asked: Asked<'_>) -> Result<Response, Failure> {
-        let mut request = request(asked.owner, asked.exchange, asked.head, asked.upload)?;
+        let mut request = request(asked.owner, asked.exchange, asked.head, asked.version, asked.upload)?;
         let said = self.dictated.offer(asked.owner, asked.head, &mut request.fields);
         let informed = asked.informed;
         let unasked = informed.is_none();
@@ -334,8 +336,9 @@ impl Origins {
             // What was logged in is for who asks on that connection.
             request.partition = partition(asked.owner);
         }
-        let inform = move |status, fields| {
+        let inform = move |version, status, mut fields: HeaderMap| {
             if let Some(informed) = &informed {
+                received(version, &mut fields);
                 // Fails only when nobody asks any more.
                 let _ = informed.send(Informed { status, fields });
             }
@@ -361,10 +364,14 @@ impl Origins {
         owner: &Owner,
         exchange: ExchangeId,
         head: &RequestHead,
+        version: Version,
     ) -> Result<Upgraded, Failure> {
-        let request = request(owner, exchange, head, Upload::empty())?;
+        let request = request(owner, exchange, head, version, Upload::empty())?;
         match self.client().upgrade(request).await.map_err(|error| self.told(exchange, &error))? {
-            farhop_origin::Upgraded::Switched { fields, stream } => Ok(Upgraded::Switched { fields, stream }),
+            farhop_origin::Upgraded::Switched { mut fields, stream } => {
+                received(Version::HTTP_11, &mut fields);
+                Ok(Upgraded::Switched { fields, stream })
+            }
             farhop_origin::Upgraded::Answered(response) => Ok(Upgraded::Answered(self.taken(*response))),
         }
     }
@@ -372,6 +379,7 @@ impl Origins {
     /// A response as it comes, in which is taken down what it says to caches and is obeyed.
     fn taken(&self, response: farhop_origin::Response) -> Response {
         let mut fields = detached(response.fields);
+        received(response.version, &mut fields);
         let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
         farhop_freshness::obey(&mut fields, if response.unsealed { &[] } else { &targets });
         if response.unsealed {
@@ -480,6 +488,7 @@ fn request(
     owner: &Owner,
     exchange: ExchangeId,
     head: &RequestHead,
+    version: Version,
     upload: Upload,
 ) -> Result<Request, Failure> {
     let path = PathAndQuery::from_str(&head.path)
@@ -497,7 +506,7 @@ fn request(
         method: head.method.clone(),
         destination: destination.map_err(|error| failure::origin(&error))?,
         path,
-        fields: towards_origin(&head.fields),
+        fields: towards_origin(&head.fields, version),
         upload,
         patience: None,
     })

@@ -101,6 +101,7 @@ impl Exchange {
             resume: None,
             request,
             eagerness: self.eagerness,
+            version: self.version,
             held: None,
         };
         let noted = known.cookies().note_document(noted.jar, &next.url);
@@ -213,6 +214,7 @@ impl Step {
             owner: &exchange.owner,
             exchange: exchange.id,
             head: question.as_ref().unwrap_or(&exchange.request),
+            version: exchange.version,
             upload: Upload::empty(),
             informed: None,
         };

@@ -365,7 +365,8 @@ impl<'a> Asked<'a> {
         'a: 'b,
     {
         let informed = self.informed.clone();
-        Asked { owner: self.owner, exchange: self.exchange, head, upload: Upload::empty(), informed }
+        let (owner, exchange, version) = (self.owner, self.exchange, self.version);
+        Asked { owner, exchange, head, version, upload: Upload::empty(), informed }
     }
 }
 

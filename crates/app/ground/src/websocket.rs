@@ -26,7 +26,7 @@ impl Exchange {
         let started = Instant::now();
         let upgraded = tokio::select! {
             biased;
-            upgraded = self.carrier.ground.origins.upgrade(&self.owner, self.id, &self.request) => upgraded,
+            upgraded = self.carrier.ground.origins.upgrade(&self.owner, self.id, &self.request, self.version) => upgraded,
             _ = sender.gone() => return,
         };
         match upgraded {

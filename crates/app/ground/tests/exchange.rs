@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::{Coding, Resume, Side};
+use farhop_htotp::head::RECEIVED;
 use farhop_transport::hop::Arrival;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use support::{Origin, Pair, Peer, Reply, get, gzip, noise, request};
@@ -45,6 +46,26 @@ async fn a_body_arrives_as_the_origin_sent_it_with_its_length() {
         "{asked}"
     );
     assert!(asked.contains("accept-encoding: gzip, deflate\r\n"), "{asked}");
+}
+
+#[tokio::test]
+async fn via_names_the_version_in_which_each_message_was_received() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        peer.say(b"HTTP/1.0 200 OK\r\nvia: 1.1 other\r\ncontent-length: 1\r\n\r\nx".to_vec()).await;
+        None
+    }
+    let origin = Origin::start(answer).await;
+    let pair = Pair::new(&[]).await;
+    for (said, named) in [(Some("1.0"), "1.0"), (Some("2.0"), "2.0"), (Some("9"), "1.1"), (None, "1.1")] {
+        let mut asked = get(&origin, "/");
+        asked.fields.extend(said.map(|said| (RECEIVED, HeaderValue::from_static(said))));
+        let reply = pair.get(&asked).await;
+        let via: Vec<_> = reply.head().fields.get_all("via").iter().collect();
+        assert!(via[0] == "1.1 other" && via[1].to_str().unwrap().starts_with("1.0 farhop (0"), "{via:?}");
+        let asked = origin.requests().pop().unwrap();
+        assert!(asked.contains(&format!("via: {named} farhop\r\n")), "{asked}");
+        assert!(!asked.contains("farhop-received"), "{asked}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use farhop_events::Side;
 use farhop_freshness::Part;
 use farhop_front::RequestBody;
 use farhop_htotp::frame::Resume;
-use farhop_htotp::head::UNASKED;
+use farhop_htotp::head::{RECEIVED, UNASKED, usual_version, version_name};
 use farhop_htotp::session::Ask;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_store::Reader;
@@ -94,6 +94,10 @@ impl<'a> Asking<'a> {
     pub(crate) fn new(remote: &'a Arc<Remote>, exchange: &'a Exchange, mut head: RequestHead) -> Self {
         if exchange.eagerness != Eagerness::All {
             head.fields.insert(UNASKED, HeaderValue::from_static(exchange.eagerness.as_str()));
+        }
+        let version = exchange.fetch.version;
+        if version != usual_version(&head.scheme) {
+            head.fields.insert(RECEIVED, HeaderValue::from_static(version_name(version)));
         }
         Asking {
             remote,

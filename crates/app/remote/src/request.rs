@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use farhop_bundle::opens_page;
 use farhop_front::{RequestHead as Asked, Scheme, Target};
 use farhop_htotp::RequestHead;
-use farhop_htotp::head::{HELD, SENT_TO, UNASKED};
+use farhop_htotp::head::{HELD, RECEIVED, SENT_TO, UNASKED};
 use http::header::{CONTENT_LENGTH, HOST, MAX_FORWARDS, TE, UPGRADE};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use url::Url;
 
 use crate::own_dictionary::OwnDictionary;
@@ -36,6 +36,8 @@ pub(crate) struct Fetch {
     /// The URL as browsers normalise it.
     pub(crate) url: Url,
     pub(crate) has_body: bool,
+    /// In which it came.
+    pub(crate) version: Version,
 }
 
 impl Fetch {
@@ -84,7 +86,7 @@ pub(crate) enum Way {
 
 /// Sorts a request out.
 pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
-    let Asked { method, mut target, mut fields, framing, upgrade, .. } = asked;
+    let Asked { method, mut target, mut fields, framing, upgrade, version, .. } = asked;
     if let Way::Caught(at) = way {
         let Some(settled) = transparent::settle(target, &fields, at) else {
             let text = "This request is not for the address that it was sent to.\n";
@@ -137,6 +139,7 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
     fields.remove(SENT_TO);
     fields.remove(UNASKED);
     fields.remove(HELD);
+    fields.remove(RECEIVED);
     let dictionary = OwnDictionary::take(&mut fields).filter(|_| !opens_page(&method, &fields));
     let has_body = framing != farhop_front::Framing::None;
     // RFC 9110 §8.6: said where a body is usual, so that ground need not wait for one.
@@ -150,7 +153,7 @@ pub(crate) fn sort(asked: Asked, way: Way) -> Wanted {
     let head =
         RequestHead { method, scheme: scheme.as_str().into(), authority, path: path.as_str().into(), fields };
     match head.normalised() {
-        Some(url) => Wanted::Fetch(Box::new(Fetch { head, dictionary, url, has_body })),
+        Some(url) => Wanted::Fetch(Box::new(Fetch { head, dictionary, url, has_body, version })),
         None => Wanted::Own { status: StatusCode::BAD_REQUEST, text: "The URL is malformed.\n" },
     }
 }

@@ -87,7 +87,7 @@ fn behind(remote: &Remote, client: &Exchange) -> Exchange {
         pass: client.pass.clone(),
         client: client.client,
         caught_at: client.caught_at,
-        fetch: Arc::new(Fetch { head, dictionary: None, url: client.fetch.url.clone(), has_body: false }),
+        fetch: Arc::new(Fetch { head, dictionary: None, has_body: false, ..Fetch::clone(&client.fetch) }),
         started: Instant::now(),
         uploaded,
         course,

@@ -8,6 +8,7 @@ use farhop_authority::Terms;
 use farhop_events::Bypass;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Priority};
+use farhop_htotp::head::RECEIVED;
 use farhop_transport::hop::{Arrival, Incoming};
 use http::{HeaderValue, StatusCode};
 use rustls::pki_types::ServerName;
@@ -88,12 +89,35 @@ async fn requests_of_an_http2_connection_go_on_beside_each_other() {
 }
 
 #[tokio::test]
+async fn ground_is_told_in_which_version_a_request_came_unless_it_is_the_usual_one() {
+    let world = world().await;
+    let received = async || world.asked().await.head.fields.get(RECEIVED).cloned();
+    let _lying = world.get("/", "farhop-received: 2.0\r\n").await;
+    assert_eq!(received().await, None, "what a client says of it counts for nothing");
+    let mut plain = world.client().await;
+    plain.write_all(b"GET http://site.test/old HTTP/1.0\r\nhost: site.test\r\n\r\n").await.unwrap();
+    assert_eq!(received().await.unwrap(), "1.0");
+    let mut older = within(&world).await;
+    say(&mut older, "/older", "").await;
+    assert_eq!(received().await.unwrap(), "1.1");
+    let client = world.connect("site.test:443").await;
+    let tls = handshake(client, config(&world, true, &["h2"]), "site.test").await.unwrap();
+    let (requests, connection) = h2::client::handshake(tls).await.unwrap();
+    let driving = tokio::spawn(async move { drop(connection.await) });
+    let request = http::Request::get("https://site.test/new").body(()).unwrap();
+    let _answer = requests.ready().await.unwrap().send_request(request, true).unwrap();
+    assert_eq!(received().await, None);
+    driving.abort();
+}
+
+#[tokio::test]
 async fn promises_answer_within_and_a_plain_page_promises_nothing_to_a_secure_one() {
     let world = world().await;
     let mut client = within(&world).await;
     say(&mut client, "/", "").await;
     let Asked { head: asked, mut sender, .. } = world.asked().await;
     let mut style = farhop_htotp::RequestHead { path: "/a.css".into(), ..asked.clone() };
+    style.fields.remove(RECEIVED);
     style.fields.insert("referer", HeaderValue::from_static("https://site.test/"));
     let plain = farhop_htotp::RequestHead { scheme: "http".into(), path: "/b.css".into(), ..style.clone() };
     let promise = sender.promise(&style, Priority::default()).unwrap();

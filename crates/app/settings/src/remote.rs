@@ -184,8 +184,9 @@ settings! {
         values {
             /// Largest request head; a longer one is answered 431.
             head: Bytes, default "64 KB", range "4 KB" to "1 MB";
-            /// Longest request target; a longer one is answered 414.
-            target: Bytes, default "16 KB", range "1 KB" to "1 MB";
+            /// Longest request target, the head's largest size apart; a longer one is answered 414. More than 63 KB can be told to no
+            /// origin.
+            target: Bytes, default "60 KB", range "1 KB" to "63 KB";
             /// Most fields in a request head or trailer section.
             fields: u32, default "128", range "16" to "1000";
             /// Most client connections at a time; further ones wait to be accepted.
@@ -306,13 +307,6 @@ impl RemoteSettings {
                 self.repository.entry, self.repository.size
             );
             return Err(conflict(source, &at("repository.entry"), reason));
-        }
-        if self.limits.target > self.limits.head {
-            let reason = format!(
-                "'limits.target' ({}) is larger than 'limits.head' ({}), of which it is a part; lower the one or raise the other",
-                self.limits.target, self.limits.head
-            );
-            return Err(conflict(source, &at("limits.target"), reason));
         }
         let is_allowed = |range: &&PortRange| self.connect_ports.iter().any(|other| other.overlaps(**range));
         if self.interception.enabled

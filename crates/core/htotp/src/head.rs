@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, UPGRADE, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use url::Url;
 
 use crate::fields::{Line, Lines};
@@ -25,6 +25,30 @@ pub const UNASKED: HeaderName = HeaderName::from_static("farhop-unasked");
 /// The remote answers this request for a page by itself, from the entry of this number: what goes with the page is wanted, and
 /// no more of the page (docs/htotp.md, "Pages that are held"). Crosses the hop and nothing else.
 pub const HELD: HeaderName = HeaderName::from_static("farhop-held");
+
+/// The version of HTTP in which the client has asked, as `Via` names it, where it is not [`usual_version`] (docs/htotp.md, "The
+/// version received"). Crosses the hop and nothing else.
+pub const RECEIVED: HeaderName = HeaderName::from_static("farhop-received");
+
+/// The version in which requests with this scheme reach a remote as a rule: browsers speak HTTP/2 inside TLS, HTTP/1.1 to a proxy
+/// without.
+pub fn usual_version(scheme: &str) -> Version {
+    if scheme == "https" { Version::HTTP_2 } else { Version::HTTP_11 }
+}
+
+/// Versions of HTTP as `Via` names them (RFC 9110 §7.6.3): both numbers, as for Apache httpd.
+const VERSIONS: [(Version, &str); 3] =
+    [(Version::HTTP_10, "1.0"), (Version::HTTP_11, "1.1"), (Version::HTTP_2, "2.0")];
+
+/// How `Via` names this version.
+pub fn version_name(version: Version) -> &'static str {
+    VERSIONS.iter().find(|(own, _)| *own == version).map_or("1.1", |(_, name)| name)
+}
+
+/// The version that [`version_name`] gives this name.
+pub fn version_named(name: &[u8]) -> Option<Version> {
+    VERSIONS.iter().find(|(_, own)| own.as_bytes() == name).map(|(version, _)| *version)
+}
 
 /// What [`HELD`] says: `ENTRY`, or `ENTRY;dated=SECONDS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

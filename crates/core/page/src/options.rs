@@ -50,7 +50,7 @@ pub struct Options {
     pub max_elements: usize,
     /// Bytes of names and attributes remembered of all elements.
     pub max_element_bytes: usize,
-    /// Literal paths taken from scripts.
+    /// Guesses taken from scripts: literal paths, and modules that only some of their code imports.
     pub max_literals: usize,
     /// Stylesheets and scripts read at one time, and bytes read of each.
     pub max_resources: usize,

@@ -7,7 +7,7 @@ use crate::html::{
     Builder, Fold, Kind, Namespace, Placed, Start, StartTag, Token, pixels, raw_text, unescape,
 };
 use crate::markup::attributes::Attributes;
-use crate::markup::{Markup, Mention, Opens, ScriptKind, is_late, is_lazy, svg, svg_references};
+use crate::markup::{Markup, Mention, Opens, ScriptKind, background, is_late, is_lazy, svg, svg_references};
 use crate::options::Options;
 use crate::policy::{Inline, Judged};
 use crate::scripts::{ScriptReader, Scripts};
@@ -147,7 +147,7 @@ impl Page {
         }
         let mention = Mention { attributes, offset: tag.offset, below_fold, far: self.fold.is_far() };
         let opens = match placed.namespace {
-            Namespace::Html if !kind.is_telling() => Opens::Nothing,
+            Namespace::Html if !kind.is_telling() => background(&mention, &self.context),
             Namespace::Html => self.markup.element(tag.name, &mention, &placed, &mut self.context),
             Namespace::Svg if tag.name == "style" => Opens::Style { applies: true },
             Namespace::Svg => {

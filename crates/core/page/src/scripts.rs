@@ -4,7 +4,11 @@ use crate::context::Context;
 use crate::decode::Charset;
 use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
 use crate::script::{Finder, Finding, MentionScanner, Mentions, ModuleKind, destination};
+use std::collections::HashMap;
 use url::Url;
+
+/// More names of one kind in one script are a list: chunks of other pages, languages, a set of icons. A page uses few of them.
+const LIST: usize = 8;
 
 /// What all scripts of a page share.
 #[derive(Debug, Default)]
@@ -53,6 +57,8 @@ pub(crate) struct ScriptReader {
     offset: u64,
     charset: Charset,
     findings: Vec<Finding>,
+    /// Until its end: how many there are tells how likely each is.
+    guesses: Vec<Hint>,
 }
 
 impl ScriptReader {
@@ -73,6 +79,7 @@ impl ScriptReader {
             offset,
             charset: context.charset,
             findings: Vec::new(),
+            guesses: Vec::new(),
         }
     }
 
@@ -93,6 +100,7 @@ impl ScriptReader {
             offset: hint.offset,
             charset,
             findings: Vec::new(),
+            guesses: Vec::new(),
         }
     }
 
@@ -101,30 +109,62 @@ impl ScriptReader {
         self.finder.feed(text, &mut self.findings);
         self.mentions.feed(text, &mut scripts.mentions);
         scripts.mentions.fresh().into_iter().for_each(|url| mention(url, context));
-        self.give(scripts, context);
+        self.give(context);
     }
 
     /// It is complete.
     pub(crate) fn end(&mut self, scripts: &mut Scripts, context: &mut Context) {
         self.finder.end(&mut self.findings);
-        self.give(scripts, context);
+        self.give(context);
+        self.give_guesses(scripts, context);
     }
 
-    fn give(&mut self, scripts: &mut Scripts, context: &mut Context) {
+    fn give(&mut self, context: &mut Context) {
         for finding in std::mem::take(&mut self.findings) {
-            let hint = match finding {
+            let (hint, is_sure) = match finding {
                 Finding::Static { specifier, kind } => {
-                    self.module(&specifier, kind, Source::StaticImport, Confidence::Sure, context)
+                    (self.module(&specifier, kind, Source::StaticImport, Confidence::Sure, context), true)
                 }
                 Finding::Dynamic { specifier, kind, at_once } => {
                     let confidence = if at_once { Confidence::Likely } else { Confidence::Guess };
-                    self.module(&specifier, kind, Source::DynamicImport, confidence, context)
+                    (self.module(&specifier, kind, Source::DynamicImport, confidence, context), at_once)
                 }
-                Finding::Literal { path, of_module } => self.literal(&path, of_module, scripts, context),
+                Finding::Literal { path, of_module } => (self.literal(&path, of_module, context), false),
             };
-            if let Some(hint) = hint {
-                context.add(hint);
+            match hint {
+                Some(hint) if is_sure => context.add(hint),
+                Some(hint) => self.guess(hint, context),
+                None => {}
             }
+        }
+    }
+
+    fn guess(&mut self, hint: Hint, context: &Context) {
+        let is_new = !self.guesses.iter().any(|known| known.url == hint.url);
+        if is_new && self.guesses.len() < context.options.max_literals {
+            self.guesses.push(hint);
+        }
+    }
+
+    /// What is one of few of its kind comes first, then the beginnings of lists.
+    fn give_guesses(&mut self, scripts: &mut Scripts, context: &mut Context) {
+        let guesses = std::mem::take(&mut self.guesses);
+        let mut named: HashMap<Destination, usize> = HashMap::new();
+        let placed: Vec<(usize, Hint)> = guesses
+            .into_iter()
+            .map(|hint| {
+                let before = named.entry(hint.destination).or_default();
+                *before += 1;
+                (*before, hint)
+            })
+            .collect();
+        let is_listed = |hint: &Hint| named.get(&hint.destination).is_some_and(|count| *count > LIST);
+        let (listed, few): (Vec<_>, Vec<_>) = placed.into_iter().partition(|(_, hint)| is_listed(hint));
+        let listed = listed.into_iter().filter(|(place, _)| *place <= LIST);
+        let left = context.options.max_literals.saturating_sub(scripts.literals);
+        for (_, hint) in few.into_iter().chain(listed).take(left) {
+            scripts.literals += 1;
+            context.add(hint);
         }
     }
 
@@ -158,15 +198,11 @@ impl ScriptReader {
         })
     }
 
-    fn literal(&self, path: &str, of_module: bool, scripts: &mut Scripts, context: &Context) -> Option<Hint> {
-        if scripts.literals >= context.options.max_literals {
-            return None;
-        }
+    fn literal(&self, path: &str, of_module: bool, context: &Context) -> Option<Hint> {
         self.charset.of(path)?;
         let base = if of_module { &self.base } else { &context.base };
         let url = context.resolve_from(path, base)?;
         let (destination, mode) = destination(path, self.finder.is_module())?;
-        scripts.literals += 1;
         // Loaded through the page, whichever script names it.
         Some(Hint {
             mode,

@@ -59,7 +59,7 @@ async fn fetch(client: &Client, url: &Uri) -> Result<String, farhop_origin::Erro
         upload: Upload::empty(),
         patience: None,
     };
-    let mut response = client.fetch(request, |status, fields| println!("{status} {fields:?}")).await?;
+    let mut response = client.fetch(request, |_, status, fields| println!("{status} {fields:?}")).await?;
     let mut size = 0;
     while let Some(data) = response.body.data().await? {
         size += data.len();

@@ -12,7 +12,7 @@ use crate::sending::{Failed, Sending};
 use crate::settings::Settings;
 use crate::tls::{Protocol, Trust};
 use crate::websocket::{self, Upgraded};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Version};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::net::{TcpSocket, TcpStream};
@@ -99,7 +99,7 @@ impl Client {
     pub async fn fetch(
         &self,
         request: Request,
-        informational: impl Fn(StatusCode, HeaderMap) + Send + Sync + 'static,
+        informational: impl Fn(Version, StatusCode, HeaderMap) + Send + Sync + 'static,
     ) -> Result<Response, Error> {
         let (scheme, destination) = (request.scheme, request.destination.clone());
         let place = self.pool.place(&request.partition, scheme, &destination);

@@ -45,7 +45,7 @@ impl Opener {
             upload: Upload::empty(),
             patience: Some(PATIENCE),
         };
-        let mut sending = Sending::new(request, Arc::new(|_, _| ()), self.settings()).ok()?;
+        let mut sending = Sending::new(request, Arc::new(|_, _, _| ()), self.settings()).ok()?;
         let mut response = sending.over_http1(Lent::alone(connection)).await.ok()?;
         let mut bytes = Vec::new();
         while let Some(piece) = response.body.data().await.ok()? {

@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub struct Response {
     /// The status.
     pub status: StatusCode,
+    /// The version of HTTP in which it came.
+    pub version: Version,
     /// End-to-end fields.
     pub fields: HeaderMap,
     /// Whether there is a body, and its length in bytes where the origin says it.

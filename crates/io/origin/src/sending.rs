@@ -11,7 +11,7 @@ use crate::response::{Lease, Response, ResponseBody, check_head};
 use crate::settings::{FLOOD, Settings};
 use crate::upload::{Progress, Upload, UploadBody};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use hyper::body::{Body, Incoming};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ impl From<Error> for Failed {
     }
 }
 
-type Informational = Arc<dyn Fn(StatusCode, HeaderMap) + Send + Sync>;
+type Informational = Arc<dyn Fn(Version, StatusCode, HeaderMap) + Send + Sync>;
 
 /// See the module.
 pub(crate) struct Sending {
@@ -112,7 +112,7 @@ impl Sending {
         let seen = informed.seen.clone();
         hyper::ext::on_informational(&mut request, move |head| {
             // It cannot be refused: vetting lets no more of them pass than are allowed.
-            let _ = informed.pass_on(head.status(), head.headers());
+            let _ = informed.pass_on(head.version(), head.status(), head.headers());
         });
         self.progress.touch();
         let connection = lent.connection();
@@ -155,7 +155,8 @@ impl Sending {
         self.progress.touch();
         let informed = self.informed();
         let seen = informed.seen.clone();
-        let inform = |head: http::Response<()>| informed.pass_on(head.status(), head.headers());
+        let inform =
+            |head: http::Response<()>| informed.pass_on(Version::HTTP_2, head.status(), head.headers());
         let answer = tokio::select! {
             biased;
             answer = http2::answer(answer, inform) => answer,
@@ -191,6 +192,7 @@ impl Sending {
             items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"close"))
         });
         let upload_unwanted = closes || head.status.is_client_error() || head.status.is_server_error();
+        let version = head.version;
         let (status, fields, _) = self.checked(head)?;
         let length = incoming.size_hint().exact();
         let unsealed = self.head.is_secure() && length.is_none() && !chunked;
@@ -199,7 +201,7 @@ impl Sending {
         }
         let lease = Lease::http1(lent, upload_unwanted);
         let body = ResponseBody::http1(incoming, lease, self.progress.clone(), self.settings.clone());
-        Ok(Response { status, fields, length, unsealed, body })
+        Ok(Response { status, version, fields, length, unsealed, body })
     }
 
     fn http2_response(
@@ -219,7 +221,7 @@ impl Sending {
         let upload_unwanted = status.is_client_error() || status.is_server_error();
         let lease = Lease::http2(share, upload, upload_unwanted);
         let body = ResponseBody::http2(stream, bodiless, lease, self.progress.clone(), self.settings.clone());
-        Ok(Response { status, fields, length, unsealed: false, body })
+        Ok(Response { status, version: Version::HTTP_2, fields, length, unsealed: false, body })
     }
 
     /// The status, the fields that are end-to-end, and whether no body can follow.
@@ -254,7 +256,7 @@ struct Informed {
 }
 
 impl Informed {
-    fn pass_on(&self, status: StatusCode, fields: &HeaderMap) -> Result<(), Error> {
+    fn pass_on(&self, version: Version, status: StatusCode, fields: &HeaderMap) -> Result<(), Error> {
         if status == StatusCode::SWITCHING_PROTOCOLS {
             // RFC 9113 §8.6. In HTTP/1 it is no informational head but the last one.
             return Err(Error::UnaskedUpgrade);
@@ -270,7 +272,7 @@ impl Informed {
         strip_hop_by_hop(&mut fields);
         // RFC 9110 §8.6, RFC 9112 §6.1: neither means anything here.
         fields.remove(CONTENT_LENGTH);
-        (self.to)(status, fields);
+        (self.to)(version, status, fields);
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn ask(
     let key = given.clone().map_or_else(new_key, Ok)?;
     request.fields.insert(SEC_WEBSOCKET_KEY, key.clone());
     request.fields.entry(SEC_WEBSOCKET_VERSION).or_insert(HeaderValue::from_static("13"));
-    let mut sending = Sending::new(request, Arc::new(|_, _| {}), settings)?;
+    let mut sending = Sending::new(request, Arc::new(|_, _, _| {}), settings)?;
     let mut head = sending.head().http1()?;
     head.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     head.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));

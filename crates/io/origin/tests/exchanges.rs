@@ -5,7 +5,7 @@
 mod support;
 
 use farhop_origin::{Client, Destination, Error, FixedResolver, Guard, Partition, Settings, Upload};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
@@ -155,7 +155,7 @@ async fn of_many_informational_responses_the_first_are_passed_on_and_the_answer_
     let heard = Arc::new(Mutex::new(0));
     let hearing = heard.clone();
     let mut response =
-        client().fetch(origin.get("/"), move |_, _| *hearing.lock().unwrap() += 1).await.unwrap();
+        client().fetch(origin.get("/"), move |_, _, _| *hearing.lock().unwrap() += 1).await.unwrap();
     assert_eq!(whole(&mut response).await.unwrap(), "ok");
     assert_eq!(*heard.lock().unwrap(), Settings::default().informational);
 }
@@ -367,8 +367,10 @@ async fn informational_responses_and_trailers_are_passed_on() {
     let origin = Origin::answering(answer).await;
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = heads.clone();
-    let note =
-        move |status: StatusCode, fields: HeaderMap| seen.lock().unwrap().push((status.as_u16(), fields));
+    let note = move |version: Version, status: StatusCode, fields: HeaderMap| {
+        assert_eq!(version, Version::HTTP_11);
+        seen.lock().unwrap().push((status.as_u16(), fields));
+    };
     let mut response = client().fetch(origin.get("/"), note).await.unwrap();
     assert_eq!(response.fields.len(), 0, "framing and connection are ours");
     assert_eq!(response.length, None);

@@ -8,7 +8,7 @@ mod support;
 use bytes::Bytes;
 use farhop_origin::{Error, Settings, Stage, Upload};
 use farhop_units::BitRate;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::h2raw::*;
@@ -300,8 +300,10 @@ async fn informational_responses_and_trailers_are_passed_on() {
     .await;
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = heads.clone();
-    let note =
-        move |status: StatusCode, fields: HeaderMap| seen.lock().unwrap().push((status.as_u16(), fields));
+    let note = move |version: Version, status: StatusCode, fields: HeaderMap| {
+        assert_eq!(version, Version::HTTP_2);
+        seen.lock().unwrap().push((status.as_u16(), fields));
+    };
     let mut response = client.fetch(secure_get(&origin, "/"), note).await.unwrap();
     assert_eq!(response.length, None);
     assert_eq!(whole(&mut response).await.unwrap(), "hello");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use farhop_bundle::{Eagerness, Place};
 use farhop_component::{Component, GroundHalf, HTTP};
 use farhop_events::ExchangeId;
-use farhop_htotp::head::{HELD, HeldPage, UNASKED};
+use farhop_htotp::head::{HELD, HeldPage, RECEIVED, UNASKED, usual_version, version_named};
 use farhop_htotp::mirror::Word;
 use farhop_transport::hop::Incoming;
 
@@ -31,9 +31,12 @@ impl GroundHalf<Arc<Carrier>> for Http {
                 let eagerness = said.unwrap_or_default();
                 let held = request.fields.remove(HELD);
                 let held = held.as_ref().and_then(HeldPage::read);
+                let named = request.fields.remove(RECEIVED);
+                let named = named.and_then(|name| version_named(name.as_bytes()));
+                let version = named.unwrap_or_else(|| usual_version(&request.scheme));
                 let carrier = Arc::clone(carrier);
                 let counts = carrier.counted_exchange();
-                let exchange = Exchange { carrier, id, owner, resume, request, eagerness, held };
+                let exchange = Exchange { carrier, id, owner, resume, request, eagerness, version, held };
                 tokio::spawn(async move {
                     let _counts = counts;
                     exchange.serve(sender, receiver).await;

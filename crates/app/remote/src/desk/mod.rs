@@ -2,22 +2,24 @@
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
 mod handed_over;
+mod loads;
+mod told;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk, is_attachment, leads_to};
+use farhop_bundle::{Answer, LoadId, PromiseId, Promises, WhyAsk};
 use farhop_events::{Bus, ExchangeId, PromiseEnd};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Priority;
 use farhop_store::Body;
 use farhop_transport::hop::Receiver;
 use handed_over::{Handed, HandedOver};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method};
 use tokio::sync::watch;
+use told::note_used;
 use url::Url;
 
 use crate::books::{self, Books};
@@ -133,9 +135,6 @@ pub(crate) struct Desk {
 /// A promise that is lost on the way is there again after some round trips.
 const LONGEST_ORPHAN: Duration = Duration::from_secs(30);
 
-/// Loads that are remembered after their page was left: promises of what it named may be on the way.
-const MOST_BEGUN: usize = 256;
-
 impl Desk {
     pub(crate) fn new(bus: Bus) -> Self {
         Desk {
@@ -152,93 +151,6 @@ impl Desk {
             answered_here: Vec::new(),
             next: 0,
         }
-    }
-
-    /// The page whose document a redirect has led to `url`, if this request, which has not begun a load, goes on there.
-    pub(crate) fn led_to(&mut self, user: &User, url: &Url, request: &HeaderMap) -> Option<ExchangeId> {
-        self.book.led_to(&user.name, url, request).map(|load| ExchangeId(load.0))
-    }
-
-    /// A document is asked for: what was promised to an earlier load of it ends.
-    pub(crate) fn begin_load(
-        &mut self,
-        user: &User,
-        load: ExchangeId,
-        url: &Url,
-        request: &HeaderMap,
-        now: Duration,
-    ) {
-        let left = self.book.begin_load(&user.name, LoadId(load.0), url, request);
-        left.into_iter().for_each(|id| self.end(id, PromiseEnd::PageLeft, now));
-        if self.book.is_open(LoadId(load.0)) {
-            self.books.begin(load, user, url, now);
-            self.begun.push_back((LoadId(load.0), now));
-            if self.begun.len() > MOST_BEGUN {
-                self.begun.pop_front();
-            }
-        }
-    }
-
-    /// `exchange` begins, a request of `user`.
-    pub(crate) fn asks(
-        &mut self,
-        exchange: ExchangeId,
-        user: &User,
-        url: &Url,
-        request: &HeaderMap,
-        now: Duration,
-    ) {
-        self.book.asks(exchange.0, &user.name, url, request, now);
-    }
-
-    /// `exchange` has ended.
-    pub(crate) fn settled(&mut self, exchange: ExchangeId, now: Duration) {
-        self.book.settled(exchange.0, now);
-    }
-
-    /// Whether the page of this load was open and is not any more.
-    fn is_left(&self, load: LoadId) -> bool {
-        self.began(load).is_some() && !self.book.is_open(load)
-    }
-
-    fn began(&self, load: LoadId) -> Option<Duration> {
-        self.begun.iter().find(|(begun, _)| *begun == load).map(|(_, at)| *at)
-    }
-
-    /// The page to which promises beside the answer to `exchange`, a request for `url`, belong.
-    pub(crate) fn page_of(
-        &self,
-        exchange: ExchangeId,
-        user: &User,
-        url: &Url,
-        request: &HeaderMap,
-    ) -> ExchangeId {
-        ExchangeId(self.book.load_of(LoadId(exchange.0), &user.name, url, request).0)
-    }
-
-    /// The document of `page` was asked for at `url` and answered so: a redirect leads on, and the page is there; a document
-    /// is shown, and the page before it may have been left.
-    pub(crate) fn answered(
-        &mut self,
-        page: ExchangeId,
-        url: &Url,
-        status: StatusCode,
-        fields: &HeaderMap,
-        now: Duration,
-    ) {
-        if let Some(to) = leads_to(url, status, fields) {
-            self.book.moved(LoadId(page.0), url, &to);
-            self.books.moved(page, url, &to);
-        } else if !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT)
-            && !is_attachment(fields)
-        {
-            self.book.shown(LoadId(page.0), url, now);
-        }
-    }
-
-    /// The origin is asked about what is held at `url`, for this page; it may be a `document`.
-    pub(crate) fn note_validated(&mut self, page: ExchangeId, url: &Url, document: bool) {
-        self.book.note_validated(LoadId(page.0), url, document);
     }
 
     /// Takes down a promise. Gives the push's receiver if it came before its promise; `None` twice when the promise
@@ -449,29 +361,6 @@ impl Desk {
         }
     }
 
-    /// The repository has answered from `entry` what `page` asked for, at `now`.
-    pub(crate) fn answered_here(&mut self, page: ExchangeId, entry: u64, now: Duration) {
-        if let Some(began) = self.began(LoadId(page.0))
-            && self.answered_here.len() < MOST_UNWANTED
-        {
-            self.answered_here.push((page, entry, now.saturating_sub(began)));
-        }
-    }
-
-    /// What the repository has answered to pages, by page, of which ground has to be told.
-    pub(crate) fn take_answered_here(&mut self) -> Vec<(ExchangeId, Vec<(u64, u64)>)> {
-        let mut all = std::mem::take(&mut self.answered_here);
-        all.sort_by_key(|(page, ..)| *page);
-        let milliseconds = |after: Duration| u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        let pages = all.chunk_by(|a, b| a.0 == b.0);
-        pages
-            .filter_map(|own| {
-                let entries = own.iter().map(|(_, entry, after)| (*entry, milliseconds(*after))).collect();
-                Some((own.first()?.0, entries))
-            })
-            .collect()
-    }
-
     /// What the repository holds for a promise to `user` that nobody has asked for in the very same words.
     pub(crate) fn handed_over(&self, user: &User, url: &Url) -> Option<u64> {
         self.handed_over.find(user, url)
@@ -560,30 +449,6 @@ impl Desk {
             }
         }
     }
-
-    /// Runs of promises that ground has to be told are not wanted, by carrier.
-    pub(crate) fn take_untold(&mut self) -> Vec<(u64, RangeInclusive<u64>)> {
-        runs(std::mem::take(&mut self.untold))
-    }
-
-    /// Runs of promises that have answered requests, of which ground has to be told, by carrier.
-    pub(crate) fn take_used(&mut self) -> Vec<(u64, RangeInclusive<u64>)> {
-        runs(std::mem::take(&mut self.used))
-    }
-}
-
-/// Takes down that a promise has answered a request. Ground is told every second, where there is a carrier: without one,
-/// what is more has nobody to be told to.
-fn note_used(used: &mut Vec<Wire>, wire: Wire) {
-    if used.len() < MOST_UNWANTED {
-        used.push(wire);
-    }
-}
-
-fn runs(mut all: Vec<Wire>) -> Vec<(u64, RangeInclusive<u64>)> {
-    all.sort_unstable();
-    let runs = all.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1);
-    runs.filter_map(|run| Some((run.first()?.0, run.first()?.1..=run.last()?.1))).collect()
 }
 
 impl Entry {

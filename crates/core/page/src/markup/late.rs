@@ -1,19 +1,23 @@
-//! Images that a script loads once they are near: their addresses stand in attributes of its own, where browsers do not
-//! look (lazysizes, vanilla-lazyload, jQuery Lazy Load, WP Rocket). They are taken for lazy images where the element says
-//! that it is one of these; many pages keep other things under such names, as the large picture behind a small one.
+//! Images, backgrounds and frames that a script loads once they are near: their addresses stand in attributes of its own, where
+//! browsers do not look (lazysizes, vanilla-lazyload, lozad, jQuery Lazy Load, WP Rocket). They are taken for lazy ones where the
+//! element says that it is one of these; many pages keep other things under such names, as the large picture behind a small one.
 
 use super::attributes::Attributes;
-use super::{Markup, Mention, hint};
+use super::{Markup, Mention, Opens, hint};
 use crate::context::Context;
-use crate::hint::{Confidence, Destination, Hint, Source, Timing};
+use crate::hint::{Confidence, Destination, Hint, Mode, Source, Timing};
 use crate::html::pixels;
 use crate::screens::Offer;
+use crate::style::presented;
 use crate::types;
 
 /// What stands for `src`, `srcset` and `sizes`.
 const SRC: [&str; 3] = ["data-lazy-src", "data-src", "data-original"];
 const SET: [&str; 2] = ["data-lazy-srcset", "data-srcset"];
 const SIZES: [&str; 3] = ["data-lazy-sizes", "data-sizes", "sizes"];
+
+/// What stands for a background: an address, or `url()` of one.
+const BACKGROUND: [&str; 3] = ["data-bg", "data-background-image", "data-background"];
 
 /// Sources of one `<picture>` that are read.
 const MAX_SOURCES: usize = 64;
@@ -32,6 +36,38 @@ fn first<A: Attributes + ?Sized>(attributes: &A, names: &[&str]) -> Option<Strin
 fn offer<A: Attributes + ?Sized>(attributes: &A) -> Offer {
     let media = attributes.value("media").map(str::to_owned);
     Offer { media, set: first(attributes, &SET), sizes: first(attributes, &SIZES), src: None }
+}
+
+/// The background that a script will give to an element.
+pub(crate) fn background<A: Attributes + ?Sized>(mention: &Mention<'_, A>, context: &Context) -> Opens {
+    let attributes = mention.attributes;
+    let Some(text) = first(attributes, &BACKGROUND) else { return Opens::Nothing };
+    // A fragment alone names a part of the page itself.
+    if !context.options.scripting || !is_late(attributes) || text.starts_with('#') {
+        return Opens::Nothing;
+    }
+    let written = presented("background-image", &text, &context.options).into_iter().next();
+    let text = written.map_or(text, |(url, _)| url.into_string());
+    let Some(hint) = hint(mention, &text, Destination::Image, Source::LateImage, context) else {
+        return Opens::Nothing;
+    };
+    // As by a style of the document.
+    Opens::Lazy(Box::new(Hint {
+        mode: Mode::NoCors,
+        referrer_policy: context.policy,
+        below_fold: mention.below_fold,
+        timing: Timing::Lazy,
+        confidence: Confidence::Likely,
+        ..hint
+    }))
+}
+
+/// The address that a script will give to a frame, in place of none.
+pub(super) fn frame<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Option<String> {
+    let own = attributes.value("src").unwrap_or_default().trim();
+    let is_free = own.is_empty() || context.resolve(own).is_none();
+    let late = context.options.scripting && is_free && is_late(attributes);
+    late.then(|| first(attributes, &SRC)).flatten()
 }
 
 impl Markup {

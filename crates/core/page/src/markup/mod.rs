@@ -15,7 +15,7 @@ pub(crate) mod srcset;
 
 use crate::context::Context;
 use crate::decode::{Charset, charset_of};
-use crate::hint::{Destination, Hint, Mode, Policy, PolicyKind, ReferrerPolicy, Source, Timing};
+use crate::hint::{Confidence, Destination, Hint, Mode, Policy, PolicyKind, ReferrerPolicy, Source, Timing};
 use crate::html::Placed;
 use crate::media;
 use crate::sandbox::Sandbox;
@@ -24,7 +24,7 @@ use crate::types;
 use attributes::Attributes;
 use icons::IconLink;
 pub(crate) use images::{svg, svg_references};
-pub(crate) use late::is_late;
+pub(crate) use late::{background, is_late};
 pub(crate) use links::data_base;
 use url::Url;
 
@@ -307,7 +307,8 @@ fn framed<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
 
 fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, context: &mut Context) -> Opens {
     let attributes = mention.attributes;
-    let src = attributes.value("src");
+    let late = late::frame(attributes, context);
+    let src = late.as_deref().or(attributes.value("src"));
     let hint = src.and_then(|src| hint(mention, src, Destination::Frame, source, context));
     let Some(mut hint) = hint else { return Opens::Nothing };
     // Browsers do not load a document into itself.
@@ -321,7 +322,10 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, conte
         is_scriptless: !allows(attributes, "allow-scripts") || !context.options.scripting,
     };
     context.sandboxes.note(&hint.url, sandbox);
-    if waits(attributes, context) {
+    if late.is_some() {
+        hint.confidence = Confidence::Likely;
+    }
+    if late.is_some() || waits(attributes, context) {
         hint.timing = Timing::Lazy;
         return Opens::Lazy(Box::new(hint));
     }

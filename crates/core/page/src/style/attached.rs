@@ -1,5 +1,6 @@
 //! The `style` attributes of a page. Many elements have the same one.
 
+use super::blocks::SourceId;
 use crate::tree::NodeId;
 use std::collections::HashMap;
 
@@ -13,16 +14,16 @@ pub(super) struct Attached {
     /// By what of them can cause a fetch.
     known: HashMap<Box<str>, u32>,
     /// Where they are written, as long as their URLs are resolved alike.
-    source: Option<u32>,
+    source: Option<SourceId>,
 }
 
 impl Attached {
-    pub(super) fn source(&self) -> Option<u32> {
+    pub(super) fn source(&self) -> Option<SourceId> {
         self.source
     }
 
     /// What follows is written there.
-    pub(super) fn begin(&mut self, source: u32) {
+    pub(super) fn begin(&mut self, source: SourceId) {
         self.known.clear();
         self.source = Some(source);
     }
@@ -58,7 +59,7 @@ mod tests {
     #[test]
     fn elements_with_the_same_attribute_share_a_block_until_urls_are_resolved_otherwise() {
         let mut attached = Attached::default();
-        attached.begin(0);
+        attached.begin(SourceId(0));
         attached.learn("display:none", 7);
         attached.put(NodeId(3), 7);
         assert_eq!(attached.known("display:none"), Some(7));
@@ -66,8 +67,8 @@ mod tests {
             (attached.of(NodeId(3)), attached.of(NodeId(2)), attached.of(NodeId(9))),
             (Some(7), None, None)
         );
-        attached.begin(1);
-        assert_eq!((attached.known("display:none"), attached.source()), (None, Some(1)));
+        attached.begin(SourceId(1));
+        assert_eq!((attached.known("display:none"), attached.source()), (None, Some(SourceId(1))));
         assert_eq!(attached.of(NodeId(3)), Some(7));
     }
 

@@ -5,14 +5,19 @@ use super::cascade::Origin;
 use super::sheet::Declared;
 use crate::options::Options;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+
+/// A sheet that was read, or all `style` attributes whose URLs are resolved alike, by number: what names a file as another of
+/// the same source does names the same file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SourceId(pub(super) u32);
 
 /// Where blocks and selectors were written.
 #[derive(Debug)]
 struct Source {
     /// As far as it was not read at once.
     text: String,
-    origin: Arc<Origin>,
+    origin: Origin,
 }
 
 #[derive(Debug)]
@@ -20,7 +25,7 @@ struct Kept {
     read: OnceLock<Box<Block>>,
     /// Where it stands in the text of its source.
     place: Range<u32>,
-    source: u32,
+    source: SourceId,
 }
 
 /// See the module.
@@ -31,26 +36,26 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Adds a source; `text` is what of it was not read at once. Gives its number.
-    pub(super) fn add_source(&mut self, origin: Arc<Origin>, text: String) -> u32 {
+    /// Adds a source; `text` is what of it was not read at once.
+    pub(super) fn add_source(&mut self, origin: Origin, text: String) -> SourceId {
         self.sources.push(Source { text, origin });
-        self.sources.len() as u32 - 1
+        SourceId(self.sources.len() as u32 - 1)
     }
 
-    pub(super) fn origin_of(&self, source: u32) -> &Arc<Origin> {
-        &self.sources[source as usize].origin
+    pub(super) fn origin(&self, source: SourceId) -> &Origin {
+        &self.sources[source.0 as usize].origin
     }
 
     /// Adds text to a source; gives its place.
-    pub(super) fn write(&mut self, source: u32, text: &str) -> Range<u32> {
-        let own = &mut self.sources[source as usize].text;
+    pub(super) fn write(&mut self, source: SourceId, text: &str) -> Range<u32> {
+        let own = &mut self.sources[source.0 as usize].text;
         let start = own.len() as u32;
         own.push_str(text);
         start..own.len() as u32
     }
 
     /// Adds a block; gives its number.
-    pub(super) fn add(&mut self, source: u32, declared: Declared) -> u32 {
+    pub(super) fn add(&mut self, source: SourceId, declared: Declared) -> u32 {
         let (read, place) = match declared {
             Declared::Read(block) => (OnceLock::from(block), 0..0),
             Declared::Unread(place) => (OnceLock::new(), place),
@@ -87,10 +92,11 @@ impl Blocks {
     /// What stands at `place` of the source of block `number`.
     pub(super) fn text(&self, number: u32, place: &Range<u32>) -> &str {
         let source = self.blocks[number as usize].source;
-        &self.sources[source as usize].text[place.start as usize..place.end as usize]
+        &self.sources[source.0 as usize].text[place.start as usize..place.end as usize]
     }
 
-    pub(super) fn origin(&self, number: u32) -> &Arc<Origin> {
-        self.origin_of(self.blocks[number as usize].source)
+    /// Where block `number` was written.
+    pub(super) fn source(&self, number: u32) -> SourceId {
+        self.blocks[number as usize].source
     }
 }

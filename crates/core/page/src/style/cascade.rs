@@ -3,7 +3,7 @@
 
 use super::attached::Attached;
 use super::block::{Block, Custom, Declaration, Outline};
-use super::blocks::Blocks;
+use super::blocks::{Blocks, SourceId};
 use super::index::Index;
 use super::layers::{self, UNLAYERED};
 use super::matching::Matcher;
@@ -119,7 +119,7 @@ pub(super) struct Cascade {
 
 impl Cascade {
     /// Takes the rules of a complete sheet. [`rank`](Cascade::rank) must follow before anything is matched.
-    pub(super) fn add_sheet(&mut self, number: u32, sheet: &mut Sheet, origin: &Arc<Origin>) {
+    pub(super) fn add_sheet(&mut self, number: u32, sheet: &mut Sheet, origin: &Origin) -> SourceId {
         self.has_containers |= sheet.has_containers;
         let first = self.blocks.len() as u32;
         self.index.reserve(sheet.rules.len());
@@ -154,10 +154,11 @@ impl Cascade {
                 contained: rule.contained,
             });
         }
-        let source = self.blocks.add_source(Arc::clone(origin), std::mem::take(&mut sheet.text));
+        let source = self.blocks.add_source(origin.clone(), std::mem::take(&mut sheet.text));
         for declared in std::mem::take(&mut sheet.blocks) {
             self.blocks.add(source, declared);
         }
+        source
     }
 
     fn selector<'a>(&self, rule: &'a Placed) -> Option<&'a Selector> {
@@ -211,11 +212,11 @@ impl Cascade {
         options: &Options,
     ) {
         let alike = |origin: &Origin| origin.base == *base && origin.charset == charset;
-        let known = self.attached.source().filter(|source| alike(self.blocks.origin_of(*source)));
+        let known = self.attached.source().filter(|source| alike(self.blocks.origin(*source)));
         let source = known.unwrap_or_else(|| {
             let (initiator, source) = (Initiator::Document, Source::StyleAttribute);
             let origin = Origin { base: base.clone(), charset, initiator, source };
-            let source = self.blocks.add_source(Arc::new(origin), String::new());
+            let source = self.blocks.add_source(origin, String::new());
             self.attached.begin(source);
             source
         });
@@ -406,16 +407,21 @@ impl Cascade {
         &self.read(winner.block).custom[winner.at as usize]
     }
 
+    /// What was written in a source that was added.
+    pub(super) fn origin(&self, source: SourceId) -> &Origin {
+        self.blocks.origin(source)
+    }
+
     /// The winning value of a property and where it was written.
     pub(super) fn value<'a>(
         &'a self,
         winners: &Winners,
         target: Target,
         property: Property,
-    ) -> Option<(&'a Value, &'a Arc<Origin>)> {
+    ) -> Option<(&'a Value, SourceId)> {
         let winner = winners.declared.iter().find(|own| (own.target, own.property) == (target, property))?;
         let declaration: &Declaration = &self.read(winner.block).declarations[winner.at as usize];
-        Some((&declaration.value, self.blocks.origin(winner.block)))
+        Some((&declaration.value, self.blocks.source(winner.block)))
     }
 
     /// The custom properties set on one target.

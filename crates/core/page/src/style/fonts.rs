@@ -1,8 +1,8 @@
 //! Which font files the page's text needs: texts gathered by the font they are set in, and the faces that have their
 //! characters.
 
+use super::blocks::SourceId;
 use super::browser_font::BrowserFont;
-use super::cascade::Origin;
 use super::characters::Characters;
 use super::face::{Face, choose};
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ struct Text {
 #[derive(Debug)]
 pub(super) struct PlacedFace {
     pub(super) face: Face,
-    pub(super) origin: Arc<Origin>,
+    pub(super) source: SourceId,
     rank: u32,
     sheet: u32,
 }
@@ -94,13 +94,8 @@ impl Fonts {
     }
 
     /// Takes the faces of a complete sheet. [`rank`](Fonts::rank) must follow.
-    pub(super) fn add_sheet(&mut self, sheet: u32, faces: &mut Vec<Face>, origin: &Arc<Origin>) {
-        self.faces.extend(faces.drain(..).map(|face| PlacedFace {
-            face,
-            origin: Arc::clone(origin),
-            rank: 0,
-            sheet,
-        }));
+    pub(super) fn add_sheet(&mut self, sheet: u32, faces: &mut Vec<Face>, source: SourceId) {
+        self.faces.extend(faces.drain(..).map(|face| PlacedFace { face, source, rank: 0, sheet }));
     }
 
     /// Orders faces as their sheets are (`ranks` by number), and forgets which texts were set.

@@ -45,6 +45,7 @@ use crate::hint::{Confidence, Destination, Initiator, Mode, Source};
 use crate::options::Options;
 use crate::tree::{NodeId, Scope, Tree};
 use block::Outline;
+use blocks::SourceId;
 use cascade::{Cascade, Origin, Winners};
 use cut::{Cutter, Item, items};
 use sheet::{Import, Reader};
@@ -116,7 +117,7 @@ pub(crate) struct Found {
 struct Open {
     /// Orders sheets as if imports stood in the place of their `@import`.
     key: Vec<u32>,
-    origin: Arc<Origin>,
+    origin: Origin,
     scope: Scope,
     blocking: bool,
     imports: u32,
@@ -195,7 +196,7 @@ impl Styles {
         self.awaited += usize::from(blocking && readable);
         self.sheets.push(Open {
             key,
-            origin: Arc::new(Origin { base, charset, initiator, source: Source::Rule }),
+            origin: Origin { base, charset, initiator, source: Source::Rule },
             scope,
             blocking,
             imports: 0,
@@ -210,11 +211,7 @@ impl Styles {
     pub(crate) fn redirected(&mut self, id: SheetId, url: &Url) {
         let sheet = &mut self.sheets[id.0 as usize];
         if sheet.origin.base != *url {
-            sheet.origin = Arc::new(Origin {
-                base: url.clone(),
-                initiator: Initiator::Sheet(url.clone()),
-                ..Origin::clone(&sheet.origin)
-            });
+            (sheet.origin.base, sheet.origin.initiator) = (url.clone(), Initiator::Sheet(url.clone()));
         }
     }
 
@@ -226,10 +223,7 @@ impl Styles {
 
     /// The text of sheet `id` is in this encoding, as far as it is known. Before each [`feed`](Styles::feed).
     pub(crate) fn encoded(&mut self, id: SheetId, charset: Charset) {
-        let sheet = &mut self.sheets[id.0 as usize];
-        if sheet.origin.charset != charset {
-            sheet.origin = Arc::new(Origin { charset, ..Origin::clone(&sheet.origin) });
-        }
+        self.sheets[id.0 as usize].origin.charset = charset;
     }
 
     /// The encoding of sheet `id`; before its text came, that of the sheet or document around it.
@@ -304,11 +298,11 @@ impl Styles {
             || !told.keyframes.is_empty()
             || !told.initial.is_empty()
             || told.has_containers;
-        self.cascade.add_sheet(id.0, &mut told, &sheet.origin);
-        self.styling.fonts.add_sheet(id.0, &mut told.faces, &sheet.origin);
+        let source = self.cascade.add_sheet(id.0, &mut told, &sheet.origin);
+        self.styling.fonts.add_sheet(id.0, &mut told.faces, source);
         for keyframes in told.keyframes {
             let name = keyframes.name.clone();
-            self.styling.keyframes.insert(name, (keyframes, Arc::clone(&sheet.origin)));
+            self.styling.keyframes.insert(name, (keyframes, source));
         }
         for (name, text) in told.initial {
             self.styling.initial(name, text);
@@ -419,21 +413,20 @@ impl Styles {
     }
 
     fn find_image(&mut self, need: Need) {
-        let Need { url, origin, fetched, below_fold } = need;
-        let source = if fetched.is_part() { Source::RulePart } else { origin.source };
-        self.find(&url, &origin, Destination::Image, fetched.mode(), source, below_fold);
+        let Need { url, source, fetched, below_fold } = need;
+        let named = if fetched.is_part() { Source::RulePart } else { self.cascade.origin(source).source };
+        self.find(&url, source, Destination::Image, fetched.mode(), named, below_fold);
     }
 
     fn find_fonts(&mut self) {
         let needed = self.styling.fonts.needed();
-        let sources = needed.into_iter().filter_map(|placed| {
-            placed.face.source.clone().map(|source| (source, Arc::clone(&placed.origin)))
-        });
-        for (file, origin) in sources.collect::<Vec<_>>() {
-            if !self.needs.is_new(&file.url, &origin, Mode::Cors) {
+        let files =
+            needed.into_iter().filter_map(|placed| Some((placed.face.source.clone()?, placed.source)));
+        for (file, source) in files.collect::<Vec<_>>() {
+            if !self.needs.is_new(&file.url, source, Mode::Cors) {
                 continue;
             }
-            let found = self.find(&file.url, &origin, Destination::Font, Mode::Cors, Source::FontFace, false);
+            let found = self.find(&file.url, source, Destination::Font, Mode::Cors, Source::FontFace, false);
             if let Some(found) = found {
                 found.format = file.format;
             }
@@ -443,12 +436,13 @@ impl Styles {
     fn find(
         &mut self,
         text: &str,
-        origin: &Arc<Origin>,
+        source: SourceId,
         destination: Destination,
         mode: Mode,
-        source: Source,
+        named: Source,
         below_fold: bool,
     ) -> Option<&mut Found> {
+        let origin = self.cascade.origin(source);
         // A fragment alone names a part of the page itself.
         let fetched = !text.trim_start().starts_with('#');
         let url = resolve_in(origin.charset, text, &origin.base, self.options.max_url).filter(|_| fetched)?;
@@ -456,7 +450,7 @@ impl Styles {
             url,
             destination,
             mode,
-            source,
+            source: named,
             initiator: origin.initiator.clone(),
             confidence: Confidence::Likely,
             applies: true,

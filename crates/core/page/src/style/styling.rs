@@ -1,7 +1,8 @@
 //! Styles elements in document order: what each shows, inherits and needs.
 
+use super::blocks::SourceId;
 use super::browser_font::BrowserFont;
-use super::cascade::{Cascade, Origin, Winners};
+use super::cascade::{Cascade, Winners};
 use super::characters::Characters;
 use super::fonts::{Font, FontId, Fonts};
 use super::matching::{Matcher, Shape};
@@ -48,7 +49,7 @@ struct Inherited {
 pub(super) struct Need {
     /// As written.
     pub(super) url: Box<str>,
-    pub(super) origin: Arc<Origin>,
+    pub(super) source: SourceId,
     pub(super) fetched: Fetched,
     pub(super) below_fold: bool,
 }
@@ -57,16 +58,16 @@ pub(super) struct Need {
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     /// As written, by where that stands and how it is fetched.
-    known: HashMap<(usize, Mode), HashSet<Box<str>, RandomState>, RandomState>,
+    known: HashMap<(SourceId, Mode), HashSet<Box<str>, RandomState>, RandomState>,
     new: Vec<Need>,
     /// So often something was needed, known or not.
     count: usize,
 }
 
 impl Needs {
-    /// Whether `text`, written at `origin`, was not needed before to be fetched so.
-    pub(super) fn is_new(&mut self, text: &str, origin: &Arc<Origin>, mode: Mode) -> bool {
-        let known = self.known.entry((Arc::as_ptr(origin) as usize, mode)).or_default();
+    /// Whether `text`, written in `source`, was not needed before to be fetched so.
+    pub(super) fn is_new(&mut self, text: &str, source: SourceId, mode: Mode) -> bool {
+        let known = self.known.entry((source, mode)).or_default();
         !known.contains(text) && known.insert(text.into())
     }
 
@@ -84,7 +85,7 @@ pub(super) struct Styling {
     texts: Texts,
     variables: Variables,
     pub(super) fonts: Fonts,
-    pub(super) keyframes: HashMap<Box<str>, (Keyframes, Arc<Origin>)>,
+    pub(super) keyframes: HashMap<Box<str>, (Keyframes, SourceId)>,
     budget: Steps,
     /// The document is in quirks mode.
     pub(super) quirks: bool,
@@ -296,7 +297,7 @@ impl<'a> One<'a> {
         target: Target,
         property: Property,
         variables: Option<u32>,
-    ) -> Option<(Cow<'a, Value>, &'a Arc<Origin>)> {
+    ) -> Option<(Cow<'a, Value>, SourceId)> {
         self.winners.speaks_about(property).then(|| self.said(styling, target, property, variables))?
     }
 
@@ -306,9 +307,9 @@ impl<'a> One<'a> {
         target: Target,
         property: Property,
         variables: Option<u32>,
-    ) -> Option<(Cow<'a, Value>, &'a Arc<Origin>)> {
-        let (value, origin) = self.cascade.value(self.winners, target, property)?;
-        let Value::Pending(pending) = value else { return Some((Cow::Borrowed(value), origin)) };
+    ) -> Option<(Cow<'a, Value>, SourceId)> {
+        let (value, source) = self.cascade.value(self.winners, target, property)?;
+        let Value::Pending(pending) = value else { return Some((Cow::Borrowed(value), source)) };
         let mut found = None;
         if let Some(text) = styling.variables.replace(&pending.1, variables)
             && !value::has_variables(&text)
@@ -328,14 +329,14 @@ impl<'a> One<'a> {
         // Invalid at computed-value time: as `unset` (CSS Variables 1, §3.1).
         let inherits = matches!(property, Property::FontFamily | Property::FontWeight | Property::FontStyle);
         let unset = if inherits { Value::Inherit } else { Value::Initial };
-        Some((Cow::Owned(found.unwrap_or(unset)), origin))
+        Some((Cow::Owned(found.unwrap_or(unset)), source))
     }
 
-    fn need(&mut self, url: &str, origin: &Arc<Origin>, fetched: Fetched) {
+    fn need(&mut self, url: &str, source: SourceId, fetched: Fetched) {
         self.needs.count += 1;
-        if self.needs.is_new(url, origin, fetched.mode()) {
+        if self.needs.is_new(url, source, fetched.mode()) {
             let below_fold = self.element.below_fold();
-            self.needs.new.push(Need { url: url.into(), origin: Arc::clone(origin), fetched, below_fold });
+            self.needs.new.push(Need { url: url.into(), source, fetched, below_fold });
         }
     }
 
@@ -343,18 +344,18 @@ impl<'a> One<'a> {
         let winners = self.winners;
         for property in winners.properties(target) {
             if let Some(fetched) = property.fetched()
-                && let Some((value, origin)) = self.value(styling, target, property, variables)
+                && let Some((value, source)) = self.value(styling, target, property, variables)
                 && let Value::Images(urls) = &*value
             {
-                urls.iter().for_each(|url| self.need(url, origin, fetched));
+                urls.iter().for_each(|url| self.need(url, source, fetched));
             }
         }
         if let Some((value, _)) = self.value(styling, target, Property::AnimationName, variables)
             && let Value::Animations(names) = &*value
         {
             for name in names {
-                if let Some((keyframes, origin)) = styling.keyframes.get(name) {
-                    keyframes.images.iter().for_each(|(url, fetched)| self.need(url, origin, *fetched));
+                if let Some((keyframes, source)) = styling.keyframes.get(name) {
+                    keyframes.images.iter().for_each(|(url, fetched)| self.need(url, *source, *fetched));
                 }
             }
         }
@@ -362,12 +363,12 @@ impl<'a> One<'a> {
 
     /// The text that `content` draws; `None` if it makes no box.
     fn content(&mut self, styling: &Styling, target: Target, variables: Option<u32>) -> Option<String> {
-        let (value, origin) = self.value(styling, target, Property::Content, variables)?;
+        let (value, source) = self.value(styling, target, Property::Content, variables)?;
         let Value::Content(content) = &*value else { return None };
         if !content.shown {
             return None;
         }
-        content.images.iter().for_each(|url| self.need(url, origin, Fetched::Image));
+        content.images.iter().for_each(|url| self.need(url, source, Fetched::Image));
         let mut text = content.text.to_string();
         for name in &content.attributes {
             text.push_str(self.element.attribute(name).unwrap_or_default());

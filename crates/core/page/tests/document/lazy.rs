@@ -1,7 +1,7 @@
 //! Images that the browser fetches when they come near: where they stand, and which wait.
 
 use crate::loading::{load, names, options, page};
-use farhop_page::{Confidence, Document, ResourceInfo, Source, Timing};
+use farhop_page::{Confidence, Document, Mode, ResourceInfo, Source, Timing};
 
 #[test]
 fn images_far_down_are_ranked_below_the_fold() {
@@ -156,5 +156,37 @@ fn images_that_a_script_loads_once_they_are_near_are_lazy_ones() {
         assert!(
             late.into_iter().all(|hint| (hint.timing, hint.confidence) == (Timing::Lazy, Confidence::Likely))
         );
+    }
+}
+
+#[test]
+fn backgrounds_and_frames_that_a_script_loads_once_they_are_near_are_lazy_ones() {
+    for (html, expected) in [
+        ("<div class=lazyload data-bg=a.jpg></div>", "dir/a.jpg"),
+        ("<section class='hero lazy' data-bg=\"url('a b.jpg')\"></section>", "dir/a%20b.jpg"),
+        ("<a class=lozad data-background-image=a.jpg>x</a>", "dir/a.jpg"),
+        ("<div class=swiper-lazy data-background=a.jpg crossorigin></div>", "dir/a.jpg"),
+        (
+            "<div data-bg=a.jpg></div><div class=lazy data-bg=''></div>",
+            "",
+        ),
+        ("<div class=lazy data-bg='#x'></div><div hidden><p class=lazy data-bg=a.jpg></p></div>", ""),
+        ("<iframe class=lazyload data-src=f.html></iframe>", "dir/f.html"),
+        ("<iframe src=about:blank data-lazy-src=f.html></iframe>", "dir/f.html"),
+        (
+            "<iframe class=lazy src=own.html data-src=f.html></iframe><iframe data-src=g.html></iframe>",
+            "dir/own.html",
+        ),
+    ] {
+        let hints = load(html, &[]);
+        assert_eq!(names(&hints).join(" "), expected, "{html}");
+        for hint in hints.iter().filter(|hint| !hint.url.path().ends_with("own.html")) {
+            assert_eq!((hint.timing, hint.confidence), (Timing::Lazy, Confidence::Likely), "{html}");
+            assert_eq!(hint.mode, Mode::NoCors, "{html}");
+        }
+    }
+    let far = "<p>text</p>".repeat(1_000);
+    for element in ["<div class=lazy data-bg=a.jpg></div>", "<iframe class=lazy data-src=f.html></iframe>"] {
+        assert!(load(&format!("{far}{element}"), &[]).is_empty(), "far down");
     }
 }

@@ -122,3 +122,29 @@ fn what_a_page_loads_by_the_attribute_of_its_body_is_guessed() {
     let policy = "<meta http-equiv=content-security-policy content=\"script-src 'self' 'unsafe-inline'; script-src-attr 'none'\">";
     assert_eq!(names(&load(&format!("{policy}{body}"), &[])), ["dir/a.gif"]);
 }
+
+#[test]
+fn what_is_one_of_few_in_a_script_is_guessed_before_what_stands_in_a_list() {
+    let chunks: String = (0..40).map(|at| format!("'assets/Page{at}-x.js',")).collect();
+    let routes: String = (0..30).map(|at| format!("()=>import('./view{at}.js');")).collect();
+    let bundle = format!(
+        "import './dep.js';const map=[{chunks}];{routes}logo='img/logo.svg';theme='css/dark.css';again='img/logo.svg';\
+         import('./now.js')"
+    );
+    let hints = load("<script type=module src=app.js></script>", &[("dir/app.js", &bundle)]);
+    let mut expected = vec!["dir/app.js", "dir/dep.js", "dir/now.js", "dir/img/logo.svg", "dir/css/dark.css"];
+    let listed: Vec<String> = (0..8).map(|at| format!("dir/assets/Page{at}-x.js")).collect();
+    expected.extend(listed.iter().map(String::as_str));
+    assert_eq!(names(&hints), expected);
+    let is_guess = |at: usize| hints[at].confidence == Confidence::Guess;
+    assert!((0..3).all(|at| !is_guess(at)) && (3..hints.len()).all(is_guess));
+}
+
+#[test]
+fn the_guesses_of_one_script_leave_room_for_those_of_the_next() {
+    let list: String = (0..300).map(|at| format!("'l{at}.png',")).collect();
+    let html = "<script src=a.js></script><script src=b.js></script>";
+    let hints = load(html, &[("dir/a.js", &list), ("dir/b.js", "show('b.png')")]);
+    assert_eq!(hints.len(), 2 + 8 + 1);
+    assert_eq!(names(&hints).last().map(String::as_str), Some("dir/b.png"));
+}

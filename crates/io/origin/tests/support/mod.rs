@@ -133,7 +133,7 @@ pub fn client() -> Client {
 }
 
 pub async fn fetch(client: &Client, request: Request) -> Result<Response, Error> {
-    client.fetch(request, |_, _| {}).await
+    client.fetch(request, |_, _, _| {}).await
 }
 
 /// The whole body.

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::conformance::secure::{client, identity, tunnel};
-use table::{ALL, Behaviour, Origin, Step};
+use table::{Behaviour, Origin, Step, all};
 
 /// No answer takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ type Seen = Vec<String>;
 
 /// How many behaviours there are.
 pub fn count() -> usize {
-    ALL.len()
+    all().count()
 }
 
 impl Origins {
@@ -66,7 +66,7 @@ impl Origins {
         };
         let mut serving = JoinSet::new();
         let mut origins = Vec::new();
-        for behaviour in ALL {
+        for behaviour in all() {
             let listener =
                 TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback has free ports");
             let address = listener.local_addr().expect("a bound listener has an address");
@@ -90,7 +90,7 @@ impl Origins {
     pub async fn run(&self, proxy: SocketAddr, authority: &str) -> Vec<Verdict> {
         let trust = self.root.as_ref().map(|_| client(authority, b"http/1.1"));
         let mut running = JoinSet::new();
-        for (place, (behaviour, (origin, seen))) in ALL.iter().zip(&self.origins).enumerate() {
+        for (place, (behaviour, (origin, seen))) in all().zip(&self.origins).enumerate() {
             let (trust, origin, seen) = (trust.clone(), *origin, Arc::clone(seen));
             running.spawn(async move {
                 let way = Way { proxy, origin, trust };
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     fn step() -> Step {
-        ALL[0].course[1]
+        all().next().unwrap().course[1]
     }
 
     #[test]

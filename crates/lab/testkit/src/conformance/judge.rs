@@ -277,7 +277,8 @@ fn wrong_request(request: &Message, host: &str) -> Vec<String> {
     check_connection(request, &mut check);
     // RFC 9110 §7.6.3.
     let via: Vec<_> = request.values("via").collect();
-    check(via.last().is_some_and(|via| via.ends_with("1.1 farhop")), format!("Via {via:?}"));
+    let is_own = |via: &&str| ["1.0", "1.1", "2.0"].iter().any(|own| via.ends_with(&format!("{own} farhop")));
+    check(via.last().is_some_and(is_own), format!("Via {via:?}"));
     wrong
 }
 
