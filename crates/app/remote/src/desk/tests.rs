@@ -2,7 +2,7 @@
 
 use super::*;
 use farhop_store::Budget;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 
 /// A promise of this number, of what was asked for at the same time as its page.
 fn made(number: u64, url: Url, asked_at: SystemTime) -> Made {

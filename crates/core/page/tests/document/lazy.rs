@@ -166,10 +166,7 @@ fn backgrounds_and_frames_that_a_script_loads_once_they_are_near_are_lazy_ones()
         ("<section class='hero lazy' data-bg=\"url('a b.jpg')\"></section>", "dir/a%20b.jpg"),
         ("<a class=lozad data-background-image=a.jpg>x</a>", "dir/a.jpg"),
         ("<div class=swiper-lazy data-background=a.jpg crossorigin></div>", "dir/a.jpg"),
-        (
-            "<div data-bg=a.jpg></div><div class=lazy data-bg=''></div>",
-            "",
-        ),
+        ("<div data-bg=a.jpg></div><div class=lazy data-bg=''></div>", ""),
         ("<div class=lazy data-bg='#x'></div><div hidden><p class=lazy data-bg=a.jpg></p></div>", ""),
         ("<iframe class=lazyload data-src=f.html></iframe>", "dir/f.html"),
         ("<iframe src=about:blank data-lazy-src=f.html></iframe>", "dir/f.html"),
