@@ -71,6 +71,12 @@ pub fn standard() -> Vec<Rule> {
     ]
 }
 
+/// Those that stand beside these rules of the operator's: one of his own that has the name of a standard one stands for it.
+pub fn standard_beside(own: &[Rule]) -> Vec<Rule> {
+    let is_replaced = |rule: &Rule| own.iter().any(|own| own.name == rule.name);
+    standard().into_iter().filter(|rule| !is_replaced(rule)).collect()
+}
+
 fn rule(name: &str, service: Service, conditions: Vec<Condition>) -> Rule {
     Rule { name: name.into(), service, precedence: DropPrecedence::Low, kind: None, conditions }
 }
