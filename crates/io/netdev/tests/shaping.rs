@@ -11,8 +11,8 @@ use nix::sys::socket::sockopt::{Ipv4Tos, TcpMaxSeg};
 use nix::sys::socket::{getsockopt, setsockopt};
 
 use farhop_netdev::{
-    Crowd, Error, Group, Hold, Janitor, Leaf, LeafKind, Losing, MarkRule, Namespace, Ping, Shaping, crowds,
-    left_by, media_passed, require_privileges, set_losing, set_media, shaped, unshape,
+    Crowd, Error, Group, Hold, Janitor, Leaf, LeafKind, Listed, Losing, MarkRule, Metered, Namespace, Ping,
+    Shaping, crowds, left_by, media_passed, require_privileges, set_losing, shaped, unshape,
 };
 
 const DEVICE: &str = "sat0";
@@ -73,8 +73,9 @@ impl Scene {
         self.sender.run(apply).unwrap().map_err(|error| error.to_string())
     }
 
-    fn name_media(&self, media: &[SocketAddr]) {
-        self.sender.run(|| set_media(&Hold::take(DEVICE).unwrap(), media).unwrap()).unwrap();
+    /// In place of those that `shaping` names.
+    fn name_media(&self, shaping: &Shaping, media: &[Metered]) -> Listed {
+        self.sender.run(|| shaping.set_media(&Hold::take(DEVICE).unwrap(), media).unwrap()).unwrap()
     }
 
     /// Whether there was something.
@@ -119,6 +120,12 @@ fn leaf(minor: u16, priority: u8, rate: u64, codepoint: u8) -> Leaf {
         codepoint,
         higher: (minor == 0x50).then_some([12, 14]),
     }
+}
+
+/// A call with these media, of which so many packets go first at once, and then one in a second.
+fn call(media: &[&str], at_once: u64) -> Metered {
+    let media = media.iter().map(|it| it.parse().unwrap()).collect();
+    Metered { media, packets: 1, packets_at_once: at_once, bytes: 100_000, bytes_at_once: 1 }
 }
 
 /// 1 Mbit/s: EF for voice and media, AF1 for bulk, DE for the rest.
@@ -231,20 +238,63 @@ fn media_of_calls_go_first_from_when_they_are_named_until_they_are_not() {
     let Some(scene) = Scene::new() else { return };
     scene.apply(&shaping()).unwrap();
     let (heard, speaker) = (scene.listen("10.79.0.2", MEDIA), scene.speak("10.79.0.1"));
-    let media: SocketAddr = format!("10.79.0.2:{MEDIA}").parse().unwrap();
-    let counted = |named: &[SocketAddr]| {
-        scene.name_media(named);
+    let media = format!("10.79.0.2:{MEDIA}");
+    let mut named = shaping();
+    let mut counted = |media: &[Metered]| {
+        scene.name_media(&named, media);
+        named.media = media.to_vec();
         let before = scene.packets(0x10);
-        speaker.send_to(b"speech", media).unwrap();
+        speaker.send_to(b"speech", ("10.79.0.2", MEDIA)).unwrap();
         heard.recv(&mut [0; 99]).unwrap();
         scene.packets(0x10) - before
     };
-    assert_eq!((counted(&[]), counted(&[media, media]), counted(&[])), (0, 1, 0));
-    assert_eq!(counted(&["[fd79::2]:1".parse().unwrap()]), 0);
-    let idle: SocketAddr = "[fd79::2]:1".parse().unwrap();
-    assert_eq!(counted(&[media, idle]), 1);
+    let (ours, idle) = (call(&[&media, "10.79.0.9:1"], 9), call(&["[fd79::2]:1"], 9));
+    assert_eq!(counted(&[]), 0);
+    assert_eq!(counted(&[idle.clone(), ours.clone()]), 1);
+    assert_eq!(counted(&[]), 0);
+    assert_eq!(counted(std::slice::from_ref(&idle)), 0);
+    assert_eq!(counted(&[ours, idle]), 1);
+    let mut passed = scene.sender.run(|| media_passed(DEVICE).unwrap()).unwrap();
+    passed.sort_unstable();
+    let of = |media: &str, packets| (media.parse::<SocketAddr>().unwrap(), packets);
+    assert_eq!(passed, [of(&media, 1), of("10.79.0.9:1", 1), of("[fd79::2]:1", 0)], "who still speaks is seen");
+}
+
+#[test]
+fn a_call_that_pours_goes_first_as_far_as_it_was_admitted_and_takes_nothing_of_another() {
+    let Some(scene) = Scene::new() else { return };
+    let mut shaping = shaping();
+    // What a rule holds for goes by it beyond.
+    shaping.rules.push(MarkRule { ports: vec![(MEDIA, MEDIA)], minor: 0x50, ..MarkRule::default() });
+    // The speaker's own address is the call's as well: it has one meter, whichever of them a packet shows.
+    let own = scene.speak("10.79.0.1");
+    let from = own.local_addr().unwrap().to_string();
+    shaping.media = vec![call(&["10.79.0.2:9002", &from], 10), call(&["[fd79::2]:9003"], 10)];
+    scene.apply(&shaping).unwrap();
+    let counts = || (scene.packets(0x10), scene.packets(0x50));
+    let (heard, others) = (scene.listen("10.79.0.2", MEDIA), scene.listen("fd79::2", OTHER));
+    let other = scene.speak("fd79::1");
+    let before = counts();
+    let all = 200;
+    for _ in 0..all {
+        own.send_to(&[0; 32], ("10.79.0.2", MEDIA)).unwrap();
+    }
+    for _ in 0..10 {
+        other.send_to(&[0; 32], ("fd79::2", OTHER)).unwrap();
+        others.recv(&mut [0; 99]).unwrap();
+    }
+    for _ in 0..all {
+        heard.recv(&mut [0; 99]).unwrap();
+    }
+    let after = counts();
+    let (first, beyond) = (after.0 - before.0, after.1 - before.1);
+    println!("{first} of {all} and 10 went first, {beyond} by the rule");
+    // Ten of each call, and one in each second that this took.
+    assert!((20..all / 2).contains(&first), "{first}");
+    assert_eq!(first + beyond, all + 10);
+    // Who pours is heard of as long as it does.
     let passed = scene.sender.run(|| media_passed(DEVICE).unwrap()).unwrap();
-    assert_eq!(passed, [(media, 1), (idle, 0)], "who still speaks is seen");
+    assert!(passed.contains(&("10.79.0.2:9002".parse().unwrap(), all)), "{passed:?}");
 }
 
 #[test]
@@ -296,6 +346,24 @@ fn connections_make_no_longer_packets_than_voice_can_wait_for() {
     }
 }
 
+#[test]
+fn packets_become_longer_and_shorter_while_all_else_stays() {
+    let Some(scene) = Scene::new() else { return };
+    let listener = scene.receiver.run(|| TcpListener::bind("10.79.0.2:0").unwrap()).unwrap();
+    let at = listener.local_addr().unwrap();
+    let mut applied = scene.apply(&shaping()).unwrap();
+    for longest in [Some(1_000), Some(600), None, Some(1_000)] {
+        let shaping = Shaping { longest, ..shaping() };
+        let put = || shaping.apply_longest(&Hold::take(DEVICE).unwrap()).unwrap();
+        applied.rules = scene.sender.run(put).unwrap();
+        let calls = scene.sender.run(|| TcpStream::connect(at).unwrap()).unwrap();
+        let segment = getsockopt(&calls, TcpMaxSeg).unwrap() as u16;
+        let most = longest.unwrap_or(1_500) - 40;
+        assert!((most - 20..=most).contains(&segment), "{longest:?}: {segment}");
+        assert_eq!(scene.sender.run(|| shaping.changed(&applied).unwrap()).unwrap(), None);
+    }
+}
+
 /// The sender's address beside this one of the receiver's.
 fn source(to: SocketAddr) -> std::net::IpAddr {
     if to.is_ipv4() { [10, 79, 0, 1].into() } else { "fd79::1".parse().unwrap() }
@@ -327,7 +395,8 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
     let nets = ["10.0.0.0/8", "fd00::/8"].map(|net| net.parse().unwrap());
     let ports = vec![(20, 21), (25, 25), (16384, 32767)];
     shaping.rules.push(MarkRule { ports, networks: nets.to_vec(), minor: 0x50, ..MarkRule::default() });
-    shaping.media = vec!["10.79.0.2:9002".parse().unwrap(), "[fd79::2]:9002".parse().unwrap()];
+    shaping.media = vec![call(&["10.79.0.2:9002", "[fd79::2]:9002"], 9)];
+    shaping.longest = Some(1_000);
     let put = || scene.apply(&shaping).unwrap();
     let changed = |applied| scene.sender.run(|| shaping.changed(&applied).unwrap()).unwrap();
     for (line, what) in [
@@ -337,10 +406,37 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
         ("nft flush chain inet farhop_link_sat0 leaf_50", Some("its rules")),
         ("nft insert rule inet farhop_link_sat0 leave accept", Some("its rules")),
         ("nft delete table inet farhop_link_sat0", Some("its rules")),
-        ("nft flush set inet farhop_link_sat0 media_ip", Some("the media of its calls")),
+        // As many rules as before, and others.
         (
-            "nft 'add element inet farhop_link_sat0 media_ip { 10.79.0.9 . 9 }'",
+            "nft replace rule inet farhop_link_sat0 leaf_50 handle $(handle leaf_50 'dscp set 0x0a') ip dscp set 0 accept",
+            Some("its rules"),
+        ),
+        (
+            "nft replace rule inet farhop_link_sat0 rules handle $(handle rules 'goto leaf_60') goto leaf_10",
+            Some("its rules"),
+        ),
+        (
+            "nft replace rule inet farhop_link_sat0 arrive handle $(handle arrive 'size > 960') meta nfproto ipv4 accept",
+            Some("its rules"),
+        ),
+        (
+            "nft replace rule inet farhop_link_sat0 losing_50_1 handle $(handle losing_50_1 accept) drop",
+            Some("its rules"),
+        ),
+        ("nft 'add chain inet farhop_link_sat0 leave { policy drop; }'", Some("its rules")),
+        ("nft add chain inet farhop_link_sat0 other", Some("its rules")),
+        ("nft flush map inet farhop_link_sat0 media_ip", Some("the media of its calls")),
+        (
+            "nft 'add element inet farhop_link_sat0 media_ip { 10.79.0.9 . 9 : goto call_0 }'",
             Some("the media of its calls"),
+        ),
+        (
+            "nft replace rule inet farhop_link_sat0 call_0 handle $(handle call_0 limit) limit rate 600/second goto leaf_10",
+            Some("the media of its calls"),
+        ),
+        (
+            "tc class change dev sat0 classid fa40:50 htb prio 0 rate 200kbit ceil 1mbit",
+            Some("the rates of its classes"),
         ),
         (
             "tc class change dev sat0 classid fa40:60 htb prio 5 rate 20kbit ceil 1mbit",
@@ -357,16 +453,25 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
         ("ip link set sat0 mtu 1400", Some("the size of its packets")),
     ] {
         let applied = put();
-        scene.tool(&scene.sender, line);
+        scene.tool(&scene.sender, &format!("{HANDLE}; {line}"));
         assert_eq!(changed(applied), what, "{line}");
     }
     let applied = put();
-    assert_eq!(changed(applied), None);
-    // Others hear of calls that come and go, and have to be told of them here.
-    let later = Shaping { media: vec!["10.79.0.2:9004".parse().unwrap()], ..shaping.clone() };
-    scene.name_media(&later.media);
-    assert_eq!(scene.sender.run(|| later.changed(&applied).unwrap()).unwrap(), None);
+    assert_eq!(changed(applied.clone()), None);
+    // What is changed from here is told apart, and others are heard of all the same.
+    let later = Shaping { media: vec![call(&["10.79.0.2:9004"], 9), call(&["10.79.0.2:9005"], 9)], ..shaping.clone() };
+    let rules = scene.name_media(&shaping, &later.media);
+    let applied = farhop_netdev::Applied { rules, ..applied };
+    let changed = || scene.sender.run(|| later.changed(&applied).unwrap()).unwrap();
+    let speaker = scene.speak("10.79.0.1");
+    speaker.send_to(b"x", ("10.79.0.2", 9004)).unwrap();
+    assert_eq!(changed(), None, "what counts is no change");
+    scene.tool(&scene.sender, "nft flush chain inet farhop_link_sat0 call_1");
+    assert_eq!(changed(), Some("the media of its calls"));
 }
+
+/// The handle of a rule, by its chain and something of it.
+const HANDLE: &str = r#"handle() { nft -n -a list chain inet farhop_link_sat0 $1 | grep -m1 -e "$2" | sed 's/.*# handle //'; }"#;
 
 #[test]
 fn two_at_once_wait_for_each_other_and_what_is_kept_is_refused() {
