@@ -212,7 +212,7 @@ fn mark_rule(rule: &Rule) -> Result<MarkRule, &'static str> {
             Condition::Hosts(_) | Condition::Listed(_) => return Err("names"),
             Condition::Alpn(_) => return Err("ALPN"),
             Condition::Begins(_) => return Err("first bytes"),
-            Condition::Behaves(_) => return Err("sizes and rates"),
+            Condition::Behaves(_) | Condition::Begun => return Err("sizes and rates"),
         }
     }
     Ok(mark)

@@ -41,7 +41,8 @@ settings! {
             listed: Option<Category>, default "auto";
             /// Its hello (TLS, QUIC) offers one of these protocols.
             alpn: Vec<String>, default "";
-            /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
+            /// It begins like one of these: tls, http, http-media (HTTP that asks for what is played, as its name ends; http takes it in), ssh, sip,
+            /// rtsp, rtp, stun, quic, bittorrent, rsync.
             begins: Vec<Opening>, default "";
             /// It has carried so much at least. Inside the carrier: without a pause of two seconds, as the other measures of how it behaves.
             bytes_at_least: Option<Bytes>, default "auto";
