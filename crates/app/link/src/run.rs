@@ -191,11 +191,7 @@ async fn apply<D: Device>(
                 let reason = format!("somebody has taken away or changed {what}; put back");
                 manager.bus().emit(Event::LinkLost { interface: interface.clone(), reason });
             }
-            manager.bus().emit(Event::LinkInForce {
-                interface,
-                shaped_bps: shaped.plan.shaped.0,
-                leaf,
-            });
+            manager.bus().emit(Event::LinkInForce { interface, shaped_bps: shaped.plan.shaped.0, leaf });
             Ok(())
         }
         Err(error) => {

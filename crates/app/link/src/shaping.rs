@@ -285,7 +285,9 @@ mod tests {
             let (id, media) = ("a".parse().unwrap(), vec!["10.0.0.1:4000".parse().unwrap()]);
             let mut calls = Calls::new(BitRate::mbit(1), Duration::from_secs(60));
             let _ = calls.admit(Duration::ZERO, Offer { id, rate: BitRate::kbit(kbit), codec, media });
-            let [ref metered] = media_of(&calls, &terms(plain.map(BitRate::kbit)))[..] else { panic!("one call") };
+            let [ref metered] = media_of(&calls, &terms(plain.map(BitRate::kbit)))[..] else {
+                panic!("one call")
+            };
             (metered.packets, metered.bytes)
         };
         assert_eq!(packets(24, Some(Codec::G729), None), (53, 3_150));

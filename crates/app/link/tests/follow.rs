@@ -39,7 +39,7 @@ async fn the_classes_follow_the_rate_of_the_link_and_calls_their_share() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shorter_packets_are_asked_for_as_soon_as_the_rate_asks_for_them_and_nobody_else_has_changed_anything() {
+async fn shorter_packets_come_with_a_lower_rate_and_nobody_is_accused_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config { rate: BitRate::mbit(1), ..support::config(folder.path()) };
     let scene = Scene::start_following_with(folder.path(), config).await;

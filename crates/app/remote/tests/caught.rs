@@ -161,7 +161,9 @@ async fn a_shell_is_one_until_it_carries_files() {
     assert_eq!(told, (Class::Web, Some(Class::Interactive)), "from its first word on somebody waits for it");
     sender.accept_tunnel();
     // What comes back of a key, or of a word by which a file is asked for.
-    for (keys, answer, class) in [(100, 36, Class::Interactive), (1, 300_000, Class::Web), (1, 36, Class::Web)] {
+    for (keys, answer, class) in
+        [(100, 36, Class::Interactive), (1, 300_000, Class::Web), (1, 36, Class::Web)]
+    {
         for _ in 0..keys {
             client.write_all(&[7; 36]).await.unwrap();
             let said = timeout(PATIENCE, receiver.next()).await.unwrap();

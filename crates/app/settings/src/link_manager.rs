@@ -326,7 +326,9 @@ impl Checked for LinkManagerSettings {
         if self.known_rate().is_none() {
             let reason = match &self.profile {
                 Some(Profile { name, .. }) => {
-                    format!("the link '{name}' has no rate of its own; set 'rate', or a 'profile' that has one")
+                    format!(
+                        "the link '{name}' has no rate of its own; set 'rate', or a 'profile' that has one"
+                    )
                 }
                 None => "the rate of the link is not known; set 'rate', or a 'profile' that has one".into(),
             };

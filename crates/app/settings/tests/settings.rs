@@ -332,7 +332,10 @@ fn a_link_whose_rates_contradict_each_other_is_refused() {
         "link.toml:2: the link 'none' has no rate of its own; set 'rate', or a 'profile' that has one"
     );
     let error = line(link("interface = 'sat0'\n"));
-    assert_eq!(error, "link.toml: the rate of the link is not known; set 'rate', or a 'profile' that has one");
+    assert_eq!(
+        error,
+        "link.toml: the rate of the link is not known; set 'rate', or a 'profile' that has one"
+    );
     assert_eq!(link("interface = 'sat0'\nrate = '512 kbit/s'\n").unwrap().profile, None);
     let known = format!("{device}rate = '512 kbit/s'\n");
     let error = line(link(&format!("{known}[shares]\nef = '72 %'\n")));
@@ -351,7 +354,10 @@ fn a_link_whose_rates_contradict_each_other_is_refused() {
         "link.toml:10: [[rule]] number 1 and 2 are both named 'pbx', and explanations could not tell them apart; rename one"
     );
     let error = line(link(&format!("{known}foo = 1\n")));
-    assert_eq!(error, "link.toml:4: unknown setting 'foo'; `farhop check --reference` names those that there are");
+    assert_eq!(
+        error,
+        "link.toml:4: unknown setting 'foo'; `farhop check --reference` names those that there are"
+    );
     let error = line(link(&format!("{known}[[rule]]\nname = 'pbx'\nservice = 'telephone'\n")));
     assert!(error.contains("one of \"voice\", \"interactive\""), "{error}");
 }

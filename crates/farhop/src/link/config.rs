@@ -115,7 +115,11 @@ mod tests {
         assert_eq!(of("direction = 'forward'"), BitRate::mbit(8));
         assert_eq!(of("rate = '1 Mbit/s'"), BitRate::mbit(1));
         let plain = read("interface = 'sat0'\nrate = '1 Mbit/s'").unwrap();
-        assert_eq!((plain.rate, plain.source().to_string()), (BitRate::mbit(1), "settings".into()), "it suffices");
+        assert_eq!(
+            (plain.rate, plain.source().to_string()),
+            (BitRate::mbit(1), "settings".into()),
+            "it suffices"
+        );
         let line = read("interface = 'sat0'\nprofile = 'geo-9'").unwrap_err();
         assert!(format!("{line:#}").contains("no link profile is called 'geo-9'"), "{line:#}");
     }

@@ -257,7 +257,11 @@ fn media_of_calls_go_first_from_when_they_are_named_until_they_are_not() {
     let mut passed = scene.sender.run(|| media_passed(DEVICE).unwrap()).unwrap();
     passed.sort_unstable();
     let of = |media: &str, packets| (media.parse::<SocketAddr>().unwrap(), packets);
-    assert_eq!(passed, [of(&media, 1), of("10.79.0.9:1", 1), of("[fd79::2]:1", 0)], "who still speaks is seen");
+    assert_eq!(
+        passed,
+        [of(&media, 1), of("10.79.0.9:1", 1), of("[fd79::2]:1", 0)],
+        "who still speaks is seen"
+    );
 }
 
 #[test]
@@ -459,7 +463,10 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
     let applied = put();
     assert_eq!(changed(applied.clone()), None);
     // What is changed from here is told apart, and others are heard of all the same.
-    let later = Shaping { media: vec![call(&["10.79.0.2:9004"], 9), call(&["10.79.0.2:9005"], 9)], ..shaping.clone() };
+    let later = Shaping {
+        media: vec![call(&["10.79.0.2:9004"], 9), call(&["10.79.0.2:9005"], 9)],
+        ..shaping.clone()
+    };
     let rules = scene.name_media(&shaping, &later.media);
     let applied = farhop_netdev::Applied { rules, ..applied };
     let changed = || scene.sender.run(|| later.changed(&applied).unwrap()).unwrap();

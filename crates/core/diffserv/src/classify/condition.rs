@@ -103,7 +103,9 @@ impl Condition {
                 })
             }
             Condition::Begins(openings) => match Opening::of(flow.protocol, &flow.first_bytes) {
-                Some(opening) if openings.iter().any(|it| it.takes_in(opening)) => Ok(format!("it begins like {opening}")),
+                Some(opening) if openings.iter().any(|it| it.takes_in(opening)) => {
+                    Ok(format!("it begins like {opening}"))
+                }
                 Some(opening) => Err(format!("it begins like {opening}, not {}", list(openings))),
                 None if flow.first_bytes.is_empty() => Err("its first bytes are not known".into()),
                 None => Err(format!("it does not begin like {}", list(openings))),

@@ -34,8 +34,8 @@ pub enum Opening {
 
 /// How the names of what is played end (RFC 8216 §3, ISO/IEC 14496-12 and 23000-19, RFC 9559, RFC 5334, RFC 3003).
 const PLAYED: [&str; 18] = [
-    "m3u8", "mpd", "ts", "m4s", "cmfv", "cmfa", "mp4", "m4v", "m4a", "mov", "webm", "mkv", "ogv", "oga", "ogg",
-    "opus", "aac", "mp3",
+    "m3u8", "mpd", "ts", "m4s", "cmfv", "cmfa", "mp4", "m4v", "m4a", "mov", "webm", "mkv", "ogv", "oga",
+    "ogg", "opus", "aac", "mp3",
 ];
 
 const ALL: [(Opening, &str); 11] = [

@@ -43,7 +43,8 @@ impl Listed {
                 }
                 continue;
             }
-            let is_told = block.strip_prefix("chain ").is_some_and(early::is_losing_chain) && early::is_told(line);
+            let is_told =
+                block.strip_prefix("chain ").is_some_and(early::is_losing_chain) && early::is_told(line);
             let line = if is_told { "as it was told" } else { line };
             let _ = writeln!(listed.part(block), "{}", without_counts(line));
         }
@@ -66,9 +67,8 @@ fn sorted(list: &str) -> String {
 /// `counter packets 7 bytes 420`: the numbers go.
 fn without_counts(line: &str) -> String {
     let mut words: Vec<&str> = line.split_whitespace().collect();
-    while let Some(at) = words
-        .windows(5)
-        .position(|it| it[0] == "counter" && it[1] == "packets" && it[3] == "bytes")
+    while let Some(at) =
+        words.windows(5).position(|it| it[0] == "counter" && it[1] == "packets" && it[3] == "bytes")
     {
         words.drain(at + 1..at + 5);
     }
@@ -119,7 +119,10 @@ table inet farhop_link_sat0 {
             ("elements = { \"sat0\" timeout 3s expires 1s964ms }", ""),
             ("oifname @governed numgen random mod 100 < 35 meta priority set fa40:f0", "accept"),
             ("numgen random mod 100 < 35 ", ""),
-            ("10.0.0.1 . 16384 : goto call_0,\n\t\t\t     10.0.0.2 . 9 :", "10.0.0.2 . 9 : goto call_0, 10.0.0.1 . 16384 :"),
+            (
+                "10.0.0.1 . 16384 : goto call_0,\n\t\t\t     10.0.0.2 . 9 :",
+                "10.0.0.2 . 9 : goto call_0, 10.0.0.1 . 16384 :",
+            ),
         ] {
             let changed = TABLE.replace(one, other);
             assert_ne!(changed, TABLE);
@@ -147,7 +150,10 @@ table inet farhop_link_sat0 {
             (",\n\t\t\t     10.0.0.2 . 9 : goto call_0", ""),
             ("< 35 meta priority set fa40:f0", "< 35 drop"),
             ("\t\tcounter packets 7 bytes 420\n", ""),
-            ("\t\tip dscp set 0x0c\n\t\tcounter packets 7 bytes 420\n", "\t\tcounter packets 7 bytes 420\n\t\tip dscp set 0x0c\n"),
+            (
+                "\t\tip dscp set 0x0c\n\t\tcounter packets 7 bytes 420\n",
+                "\t\tcounter packets 7 bytes 420\n\t\tip dscp set 0x0c\n",
+            ),
             ("\t\toifname @governed numgen random mod 100 < 35 meta priority set fa40:f0\n", ""),
             ("set governed", "set others"),
             ("{\n\tmap", "{\n\tflags dormant\n\tmap"),

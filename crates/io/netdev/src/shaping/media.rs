@@ -27,7 +27,8 @@ const FAMILIES: [(&str, &str, bool); 2] = [("ip", "ipv4_addr", true), ("ip6", "i
 /// The maps from media to chains, and those chains, as parts of a table.
 pub(super) fn put(text: &mut String, media: &[Metered], leaf: u16) {
     for (family, kind, is_v4) in FAMILIES {
-        let elements = elements(media, is_v4).map_or(String::new(), |list| format!(" elements = {{ {list} }};"));
+        let elements =
+            elements(media, is_v4).map_or(String::new(), |list| format!(" elements = {{ {list} }};"));
         let _ = writeln!(text, "map media_{family} {{ type {kind} . inet_service : verdict;{elements} }}");
     }
     for (number, metered) in media.iter().enumerate() {

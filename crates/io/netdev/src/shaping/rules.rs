@@ -51,7 +51,8 @@ impl Shaping {
         let _ = writeln!(text, "oifname != \"{}\" accept", self.interface);
         media::put_lookups(&mut text);
         text.push_str("goto rules\n}\n");
-        let _ = writeln!(text, "chain {ARRIVE} {{\ntype filter hook prerouting priority mangle; policy accept;");
+        let _ =
+            writeln!(text, "chain {ARRIVE} {{\ntype filter hook prerouting priority mangle; policy accept;");
         for rule in self.segment_rules() {
             let _ = writeln!(text, "{rule}");
         }
