@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use farhop_netdev::{Applied, Crowd, Error, Hold, Losing, Overheard, Ping, Shaping};
+use farhop_netdev::{Applied, Crowd, Error, Hold, Listed, Losing, Metered, Overheard, Ping, Shaping};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The largest packet of IP.
@@ -23,11 +23,11 @@ pub trait Device: Send + Sync + 'static {
     /// As [`Shaping::apply`].
     fn apply(&self, shaping: &Shaping) -> Result<Applied, Error>;
 
-    /// Names the media that go first.
+    /// Names other media that go first than `shaping` does, which is in force.
     ///
     /// # Errors
-    /// As [`farhop_netdev::set_media`].
-    fn set_media(&self, media: &[SocketAddr]) -> Result<(), Error>;
+    /// As [`Shaping::set_media`].
+    fn set_media(&self, shaping: &Shaping, media: &[Metered]) -> Result<Listed, Error>;
 
     /// Packets that have left for or from each of the named media since they were named.
     ///
@@ -47,6 +47,12 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// As [`Shaping::apply_rates`].
     fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error>;
+
+    /// Lets connections make no longer packets than it says.
+    ///
+    /// # Errors
+    /// As [`Shaping::apply_longest`].
+    fn apply_longest(&self, shaping: &Shaping) -> Result<Listed, Error>;
 
     /// How the classes stand that have drop precedences.
     ///
@@ -122,8 +128,8 @@ impl Device for Linux {
         shaping.apply(&self.hold)
     }
 
-    fn set_media(&self, media: &[SocketAddr]) -> Result<(), Error> {
-        farhop_netdev::set_media(&self.hold, media)
+    fn set_media(&self, shaping: &Shaping, media: &[Metered]) -> Result<Listed, Error> {
+        shaping.set_media(&self.hold, media)
     }
 
     fn media_passed(&self, interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
@@ -142,6 +148,10 @@ impl Device for Linux {
 
     fn apply_rates(&self, shaping: &Shaping) -> Result<(), Error> {
         shaping.apply_rates(&self.hold)
+    }
+
+    fn apply_longest(&self, shaping: &Shaping) -> Result<Listed, Error> {
+        shaping.apply_longest(&self.hold)
     }
 
     fn crowds(&self, interface: &str) -> Result<Vec<Crowd>, Error> {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::config::{FollowTerms, RateSource};
 use crate::device::Device;
 use crate::manager::Manager;
-use crate::run::blocking;
+use crate::run::{blocking, in_trouble};
 
 /// From one echo to asking for the next.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -83,13 +83,27 @@ pub(crate) async fn put<D: Device>(
             return false;
         }
     };
-    // Only rates: calls that came or went meanwhile are named to the kernel by another task.
-    let media = std::mem::take(&mut given.shaping.media);
-    given.shaping = Shaping { media, ..shaping.clone() };
-    match blocking(device, move |device| device.apply_rates(&shaping)).await {
-        Ok(()) => true,
+    // Calls that came or went meanwhile are named to the kernel by another task.
+    let shaping = Shaping { media: given.shaping.media.clone(), ..shaping };
+    let is_longest_new = shaping.longest != given.shaping.longest;
+    let put = shaping.clone();
+    let done = blocking(device, move |device| {
+        let rules = is_longest_new.then(|| device.apply_longest(&put)).transpose()?;
+        device.apply_rates(&put)?;
+        Ok(rules)
+    });
+    match done.await {
+        Ok(rules) => {
+            given.shaping = shaping;
+            if let Some(rules) = rules {
+                given.applied.rules = rules;
+            }
+            true
+        }
         Err(error) => {
             manager.set_follow_trouble(Some(error.to_string()));
+            // A part of it may be in force: all of it is put there anew.
+            in_trouble(manager, &error);
             false
         }
     }

@@ -60,8 +60,7 @@ fn clock(time: Duration) -> String {
 impl fmt::Display for HoursTold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HoursTold { class, service, hours, is_within, most_bps } = self;
-        // To three digits of what is less than kbit/s.
-        let most = BitRate(most_bps / 10 * 10);
+        let most = BitRate(*most_bps).rounded();
         let side = if *is_within { "within" } else { "outside of" };
         write!(formatter, "{class} ({service}): {most} at most now, {side} {hours} UTC")
     }

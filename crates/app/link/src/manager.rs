@@ -1,13 +1,12 @@
 //! The calls of one device: asked over the control socket, written down before they are answered for.
 
-use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer};
+use farhop_diffserv::calls::{Admitted, Call, CallId, Calls, Gone, Offer, Refusal};
 use farhop_diffserv::{Losses, PlanError, Queue};
 use farhop_events::{Bus, Event};
 use farhop_files::Found;
-use farhop_netdev::{Applied, Shaping};
+use farhop_netdev::{Applied, Metered, Shaping};
 use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -16,7 +15,7 @@ use tokio::time::{Duration, Instant};
 use crate::arguments::{Granted, NewCall, named};
 use crate::config::{CallTerms, Config, FollowTerms, GrantTerms, Hour, RateSource, SipTerms};
 use crate::hours::hours_at;
-use crate::shaping::{Shaped, plan, plan_at};
+use crate::shaping::{Shaped, media, plan, plan_at};
 use crate::state::{State, StateError};
 use crate::told::{CallTold, LossTold, Status};
 
@@ -32,6 +31,17 @@ pub enum LinkError {
     /// The kernel refused.
     #[error(transparent)]
     Device(#[from] farhop_netdev::Error),
+}
+
+/// Why a call holds no rate, or not the one that it asks for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAdmitted {
+    /// There is no room for it, or it is none.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It cannot be written down.
+    #[error(transparent)]
+    Unwritten(#[from] StateError),
 }
 
 /// What the kernel was given, and what it has made of it.
@@ -122,7 +132,7 @@ impl Manager {
     pub fn new_call(&self, args: Value) -> Result<Value, String> {
         let offer = self.offered(args)?;
         let rate = offer.rate;
-        let admitted = self.admit(offer)?;
+        let admitted = self.admit(offer).map_err(|error| error.to_string())?;
         Ok(self.admission(admitted, rate))
     }
 
@@ -143,24 +153,22 @@ impl Manager {
     }
 
     /// The same for whoever has read its words already.
-    pub(crate) fn admit(&self, offer: Offer) -> Result<Admitted, String> {
+    pub(crate) fn admit(&self, offer: Offer) -> Result<Admitted, NotAdmitted> {
         let mut calls = self.current();
         let before = calls.clone();
         let (now, id, rate) = (self.now(), offer.id.clone(), offer.rate);
         let codec = offer.codec.map(|(codec, _)| codec.to_string());
-        let admitted = calls.admit(now, offer).map_err(|refusal| {
-            let reason = refusal.to_string();
-            self.bus.emit(Event::VoiceCallRefused {
-                call: id.to_string(),
-                rate_bps: rate.0,
-                reason: reason.clone(),
-            });
-            reason
+        let admitted = calls.admit(now, offer).inspect_err(|refusal| {
+            // What is no call nobody has refused.
+            if refusal.is_for_want_of_room() {
+                let (call, reason) = (id.to_string(), refusal.to_string());
+                self.bus.emit(Event::VoiceCallRefused { call, rate_bps: rate.0, reason });
+            }
         })?;
         if admitted != Admitted::Again {
             if let Err(error) = self.state.save(calls.kept()) {
                 *calls = before;
-                return Err(error.to_string());
+                return Err(error.into());
             }
             self.media_changed.notify_one();
         }
@@ -228,7 +236,7 @@ impl Manager {
 
     /// Whether this call would be admitted now; nothing changes.
     pub(crate) fn has_room(&self, offer: &Offer) -> bool {
-        self.current().clone().admit(self.now(), offer.clone()).is_ok()
+        self.current().admissible(offer).is_ok()
     }
 
     /// What the calls that hold a rate had been offered with.
@@ -396,9 +404,9 @@ impl Manager {
         &self.bus
     }
 
-    /// Where packets of calls go.
-    pub(crate) fn media(&self) -> Vec<SocketAddr> {
-        self.current().iter().flat_map(|call| call.offer.media.iter().copied()).collect()
+    /// Where packets of calls go, and how many of them go first.
+    pub(crate) fn media(&self) -> Vec<Metered> {
+        media(self.current().iter(), &self.config.calls)
     }
 
     /// Takes out the calls that nobody has spoken for, and says when the next one would lapse.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `GET /status` | the device, its rates, and what calls hold |
 //! | `GET /calls` | the calls that hold a rate |
-//! | `POST /calls` | NEW_VOICE_CALL: 201, 200 where it was there, 409 where there is no room |
+//! | `POST /calls` | NEW_VOICE_CALL: 201, 200 where it was there, 409 where there is no room, 400 where it is no call |
 //! | `PUT /calls/NAME` | its lease begins anew |
 //! | `DELETE /calls/NAME` | VOICE_CALL_RELEASE |
 //! | `GET /counters` | every counter since the start |
@@ -22,7 +22,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::manager::Manager;
+use crate::arguments::named;
+use crate::manager::{Manager, NotAdmitted};
 
 /// A call is a few hundred bytes.
 const LONGEST: usize = 16 * 1024;
@@ -133,7 +134,14 @@ fn new_call(manager: &Manager, args: Value) -> Answer {
     match manager.admit(offer) {
         Ok(Admitted::New) => Answer(StatusCode::CREATED, manager.admission(Admitted::New, rate)),
         Ok(admitted) => Answer(StatusCode::OK, manager.admission(admitted, rate)),
-        Err(reason) => Answer::error(StatusCode::CONFLICT, reason),
+        Err(error) => {
+            let status = match &error {
+                NotAdmitted::Refused(refusal) if refusal.is_for_want_of_room() => StatusCode::CONFLICT,
+                NotAdmitted::Refused(_) => StatusCode::BAD_REQUEST,
+                NotAdmitted::Unwritten(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            Answer::error(status, error.to_string())
+        }
     }
 }
 
@@ -142,7 +150,11 @@ fn with(name: &str, act: impl Fn(Value) -> Result<Value, String>) -> Answer {
     let Ok(name) = percent_decode_str(name).decode_utf8() else {
         return Answer::error(StatusCode::BAD_REQUEST, "the call's name is no UTF-8");
     };
-    match act(json!({"call": name})) {
+    let args = json!({"call": name});
+    if let Err(reason) = named(args.clone()) {
+        return Answer::error(StatusCode::BAD_REQUEST, reason);
+    }
+    match act(args) {
         Ok(value) => Answer(StatusCode::OK, value),
         Err(reason) => Answer::error(StatusCode::NOT_FOUND, reason),
     }

@@ -123,9 +123,10 @@ async fn name_media<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
         if media == given.shaping.media {
             continue;
         }
-        given.shaping.media.clone_from(&media);
-        if let Err(error) = blocking(device, move |device| device.set_media(&media)).await {
-            in_trouble(manager, &error);
+        let (shaping, named) = (given.shaping.clone(), media.clone());
+        match blocking(device, move |device| device.set_media(&shaping, &named)).await {
+            Ok(rules) => (given.shaping.media, given.applied.rules) = (media, rules),
+            Err(error) => in_trouble(manager, &error),
         }
     }
 }
@@ -167,7 +168,7 @@ async fn keep<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) {
 async fn changed<D: Device>(manager: &Arc<Manager>, device: &Arc<D>) -> Result<Option<&'static str>, Error> {
     let given = manager.given.lock().await;
     let Some(Given { shaping, applied }) = &*given else { return Ok(None) };
-    let (shaping, applied) = (shaping.clone(), *applied);
+    let (shaping, applied) = (shaping.clone(), applied.clone());
     blocking(device, move |device| device.changed(&shaping, &applied)).await
 }
 
@@ -182,6 +183,7 @@ async fn apply<D: Device>(
     let shaping = shaped.shaping.clone();
     match blocking(device, move |device| device.apply(&shaping)).await {
         Ok(applied) => {
+            let leaf = applied.kind.as_str().to_owned();
             *given = Some(Given { shaping: shaped.shaping, applied });
             manager.trouble.send_replace(None);
             let interface = manager.interface().to_owned();
@@ -189,11 +191,7 @@ async fn apply<D: Device>(
                 let reason = format!("somebody has taken away or changed {what}; put back");
                 manager.bus().emit(Event::LinkLost { interface: interface.clone(), reason });
             }
-            manager.bus().emit(Event::LinkInForce {
-                interface,
-                shaped_bps: shaped.plan.shaped.0,
-                leaf: applied.kind.as_str().to_owned(),
-            });
+            manager.bus().emit(Event::LinkInForce { interface, shaped_bps: shaped.plan.shaped.0, leaf });
             Ok(())
         }
         Err(error) => {
@@ -204,7 +202,7 @@ async fn apply<D: Device>(
 }
 
 /// Tells a trouble once, for as long as it is the same.
-fn in_trouble(manager: &Manager, error: &impl Display) {
+pub(crate) fn in_trouble(manager: &Manager, error: &impl Display) {
     let reason = error.to_string();
     let is_new = manager.trouble.send_if_modified(|trouble| {
         let is_new = trouble.as_ref() != Some(&reason);

@@ -1,14 +1,14 @@
 //! From the operator's word to what the kernel is given.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use farhop_diffserv::calls::{self, Call, Codec, Meter, Offer};
 use farhop_diffserv::classify::{Condition, Rule};
 use farhop_diffserv::{DropPrecedence, Patient, Plan, PlanError, Queue, Queued};
-use farhop_netdev::{Group, Leaf, MarkRule, Network, Shaping};
+use farhop_netdev::{Group, Leaf, MarkRule, Metered, Network, Shaping};
 use farhop_units::BitRate;
 
-use crate::config::{Config, Hour};
+use crate::config::{CallTerms, Config, Hour};
 
 /// Up to here a segment of 64 KB takes long enough for splitting it to be worth its price: as `cake` has it in the kernel
 /// (`CAKE_SPLIT_GSO_THRESHOLD`). Beyond, it takes half a millisecond.
@@ -49,7 +49,7 @@ pub struct Left {
 ///
 /// # Errors
 /// The rates contradict each other.
-pub fn plan(config: &Config, media: Vec<SocketAddr>) -> Result<Shaped, PlanError> {
+pub fn plan(config: &Config, media: Vec<Metered>) -> Result<Shaped, PlanError> {
     plan_at(config, &config.within_hours(), None, media)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn plan_at(
     config: &Config,
     hour: &Hour,
     sent_at: Option<BitRate>,
-    media: Vec<SocketAddr>,
+    media: Vec<Metered>,
 ) -> Result<Shaped, PlanError> {
     let plan = match sent_at {
         Some(rate) => Plan::new(rate, 0, &hour.shares)?,
@@ -91,6 +91,28 @@ pub(crate) fn plan_at(
     let to_ef = |rule: &&Rule| rule.service.queue() == Queue::Ef && mark_rule(rule).is_ok();
     let unadmitted = config.rules.iter().filter(to_ef).map(|rule| rule.name.clone()).collect();
     Ok(Shaped { plan, shaping, left, unadmitted })
+}
+
+/// The media of calls, and how many of their packets go first.
+pub(crate) fn media<'a>(calls: impl Iterator<Item = &'a Call>, terms: &CallTerms) -> Vec<Metered> {
+    let calls = calls.map(|call| (call.offer.media.as_slice(), meter(&call.offer, terms)));
+    let metered = calls::metered(calls).into_iter().map(|calls::Metered { media, meter }| Metered {
+        media,
+        packets: meter.packets,
+        packets_at_once: meter.packets_at_once,
+        bytes: meter.bytes.0,
+        bytes_at_once: meter.bytes_at_once.0,
+    });
+    metered.collect()
+}
+
+fn meter(offer: &Offer, terms: &CallTerms) -> Meter {
+    // A plain figure says nothing of what comes. Whose codec is not known counts as G.711, which none of the usual ones exceeds.
+    let is_plain = offer.codec.is_none() && terms.plain == Some(offer.rate);
+    let usual = (Codec::G711, Codec::G711.usual_packet_time());
+    let rate = calls::rate(usual.0, usual.1, &terms.hop).ok().filter(|_| is_plain);
+    let rate = rate.map_or(offer.rate, |rate| rate.max(offer.rate));
+    Meter::of(&Offer { rate, ..offer.clone() }, &terms.hop)
 }
 
 /// Bytes of the largest IP packet that leaves a device of this rate soon enough; nothing where the usual ones do.
@@ -190,7 +212,7 @@ fn mark_rule(rule: &Rule) -> Result<MarkRule, &'static str> {
             Condition::Hosts(_) | Condition::Listed(_) => return Err("names"),
             Condition::Alpn(_) => return Err("ALPN"),
             Condition::Begins(_) => return Err("first bytes"),
-            Condition::Behaves(_) => return Err("sizes and rates"),
+            Condition::Behaves(_) | Condition::Begun => return Err("sizes and rates"),
         }
     }
     Ok(mark)
@@ -252,6 +274,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_call_has_the_packets_that_it_was_admitted_with() {
+        use farhop_diffserv::calls::{Calls, Hop};
+        let terms = |plain| CallTerms { hop: Hop::PLAIN, plain, lease: Duration::from_secs(60) };
+        let packets = |kbit, codec: Option<Codec>, plain: Option<u64>| {
+            let codec = codec.map(|codec| (codec, Duration::from_millis(20)));
+            let (id, media) = ("a".parse().unwrap(), vec!["10.0.0.1:4000".parse().unwrap()]);
+            let mut calls = Calls::new(BitRate::mbit(1), Duration::from_secs(60));
+            let _ = calls.admit(Duration::ZERO, Offer { id, rate: BitRate::kbit(kbit), codec, media });
+            let [ref metered] = media_of(&calls, &terms(plain.map(BitRate::kbit)))[..] else {
+                panic!("one call")
+            };
+            (metered.packets, metered.bytes)
+        };
+        assert_eq!(packets(24, Some(Codec::G729), None), (53, 3_150));
+        assert_eq!(packets(8, Some(Codec::G729), Some(8)), (53, 3_150), "a plain figure is not what comes");
+        let (plain, bytes) = packets(8, None, Some(8));
+        assert!(plain >= 105 && bytes >= 10_500, "whatever its codec: {plain} {bytes}");
+        assert_eq!(packets(8, None, None).1, 1_050, "what was said holds");
+    }
+
+    fn media_of(calls: &farhop_diffserv::calls::Calls, terms: &CallTerms) -> Vec<Metered> {
+        media(calls.iter(), terms)
     }
 
     #[test]

@@ -47,9 +47,9 @@ pub(crate) struct Watcher {
     ignored: u64,
 }
 
-/// What a call wants and was refused: the whole of its rate, or of one that holds another a change.
+/// What a call wants and was refused: the whole of its rate, or of one that holds another a change. None where it is no call.
 struct Refused {
-    speech: Speech,
+    offer: Option<Offer>,
     at: Duration,
 }
 
@@ -101,11 +101,11 @@ impl Watcher {
     fn follow(&mut self, now: Duration, manager: &Manager, change: Change) {
         match change {
             Change::Speaks(speech) => {
-                let offered = offer(speech.clone(), manager.terms());
-                let admitted = offered.and_then(|offer| manager.admit(offer));
-                // What it held before a change that is refused it goes on to hold.
                 let call = speech.call.clone();
-                self.told.insert(call, admitted.is_err().then_some(Refused { speech, at: now }));
+                let offer = offer(speech, manager.terms()).ok();
+                let is_admitted = offer.clone().is_some_and(|offer| manager.admit(offer).is_ok());
+                // What it held before a change that is refused it goes on to hold.
+                self.told.insert(call, (!is_admitted).then_some(Refused { offer, at: now }));
             }
             Change::Over(call) => {
                 self.told.remove(&call);
@@ -140,16 +140,19 @@ impl Watcher {
 
     /// Gives calls that were refused what they want where there is room now, those that have waited for longest first.
     fn try_again(&mut self, manager: &Manager) {
-        let mut refused: Vec<_> = self.told.iter_mut().filter(|(_, refused)| refused.is_some()).collect();
-        refused.sort_by(|(one, one_refused), (other, other_refused)| {
-            let at = |refused: &Option<Refused>| refused.as_ref().map(|it| it.at);
-            at(one_refused).cmp(&at(other_refused)).then_with(|| one.cmp(other))
-        });
-        for (_, refused) in refused {
-            let Some(speech) = refused.as_ref().map(|it| it.speech.clone()) else { continue };
+        let wants = |(call, refused): (&String, &Option<Refused>)| {
+            let Refused { offer, at } = refused.as_ref()?;
             // One that is refused again is told of no more than once.
-            let fits = offer(speech, manager.terms()).ok().filter(|offer| manager.has_room(offer));
-            if fits.is_some_and(|offer| manager.admit(offer).is_ok()) {
+            manager.has_room(offer.as_ref()?).then(|| (*at, call.clone()))
+        };
+        let mut wanting: Vec<(Duration, String)> = self.told.iter().filter_map(wants).collect();
+        wanting.sort_unstable();
+        for (_, call) in wanting {
+            let Some(refused) = self.told.get_mut(&call) else { continue };
+            let offer = refused.as_ref().and_then(|it| it.offer.as_ref());
+            // Those before it may have taken the room.
+            let offer = offer.filter(|offer| manager.has_room(offer)).cloned();
+            if offer.is_some_and(|offer| manager.admit(offer).is_ok()) {
                 *refused = None;
             }
         }

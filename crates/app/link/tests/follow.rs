@@ -7,6 +7,8 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use farhop_link::Config;
+use farhop_units::BitRate;
 use serde_json::Value;
 
 use support::{Scene, TEN, eventually};
@@ -33,5 +35,27 @@ async fn the_classes_follow_the_rate_of_the_link_and_calls_their_share() {
     device.state.lock().unwrap().carries = 512_000;
     eventually(|| device.state.lock().unwrap().rates.last().is_some_and(|rate| *rate > 495_000)).await;
     scene.call("h").await.unwrap();
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shorter_packets_come_with_a_lower_rate_and_nobody_is_accused_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { rate: BitRate::mbit(1), ..support::config(folder.path()) };
+    let scene = Scene::start_following_with(folder.path(), config).await;
+    let device = Arc::clone(&scene.device);
+    device.state.lock().unwrap().carries = 1_000_000;
+    let number = |name: &str| scene.bus.counters().snapshot()[name].as_u64().unwrap();
+    eventually(|| number("links_in_force") == 1).await;
+    assert_eq!(device.state.lock().unwrap().longest, None, "a usual packet leaves soon enough");
+    device.state.lock().unwrap().carries = 400_000;
+    eventually(|| device.state.lock().unwrap().rates.last().is_some_and(|rate| *rate <= 400_000)).await;
+    let longest = device.state.lock().unwrap().longest;
+    assert!(longest.is_some_and(|bytes| bytes < 900), "with the rate, not later: {longest:?}");
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    device.state.lock().unwrap().carries = 1_000_000;
+    eventually(|| device.state.lock().unwrap().longest.is_none()).await;
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    assert_eq!((number("links_lost"), number("links_in_force")), (0, 1));
     scene.running.abort();
 }

@@ -32,6 +32,24 @@ async fn the_eleventh_call_is_refused_with_a_reason_and_the_ten_are_untouched() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_call_has_a_meter_of_its_own_for_what_it_was_admitted_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::full(folder.path()).await;
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().metered.len() == 10).await;
+    for (metered, name) in device.state.lock().unwrap().metered.iter().zip(TEN) {
+        // 50 packets of 60 bytes, and a twentieth.
+        assert_eq!((&metered.media[..], metered.packets, metered.bytes), (&[media(name)][..], 53, 3_150));
+    }
+    // Another rate is another meter, for the same media.
+    let wider = json!({"call": "a", "codec": "G.729", "packet_time": "10 ms", "media": [media("a")]});
+    scene.client.call("voice_call_release", json!({"call": "b"})).await.unwrap();
+    scene.client.call("new_voice_call", wider).await.unwrap();
+    eventually(|| device.state.lock().unwrap().metered[0].packets == 105).await;
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_manager_that_is_killed_leaves_its_calls_to_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::full(folder.path()).await;

@@ -51,6 +51,37 @@ async fn calls_are_made_listed_renewed_and_released() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_no_call_is_told_from_a_refusal_and_from_what_is_wrong_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let scene = Scene::start(at).await;
+    let media: Vec<String> = (0..9).map(|port| format!("10.0.0.5:{}", 4000 + port)).collect();
+    let crowded = json!({"call": "k", "codec": "G.729", "media": media}).to_string();
+    let refused = || scene.bus.counters().snapshot()["calls_refused"].as_u64().unwrap();
+    for (body, word) in [
+        (crowded, "8 addresses of media at most"),
+        (r#"{"call":"k","rate":"0 bit/s"}"#.into(), "a call of 0 bit/s is none"),
+    ] {
+        let (status, _, said) = ask(at, "POST /calls", &body).await;
+        assert_eq!(status, 400, "{said}");
+        assert!(said["error"].as_str().unwrap().contains(word), "{said}");
+    }
+    // A folder where the file would be written: not even root writes that.
+    std::fs::create_dir(at.join("calls.json.next")).unwrap();
+    let (status, _, said) = ask(at, "POST /calls", &call("k")).await;
+    assert_eq!(status, 500, "{said}");
+    assert_eq!(refused(), 0, "nobody has refused anything");
+    std::fs::remove_dir(at.join("calls.json.next")).unwrap();
+    let (status, ..) = ask(at, "POST /calls", r#"{"call":"k","rate":"1 Mbit/s"}"#).await;
+    assert_eq!((status, refused()), (409, 1));
+    for line in ["PUT /calls/a%20b", "DELETE /calls/a%20b"] {
+        let (status, _, said) = ask(at, line, "").await;
+        assert_eq!(status, 400, "{line}: {said}");
+    }
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_done_has_its_status_and_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhop_consent::Host;
 use farhop_diffserv::Service;
-use farhop_diffserv::classify::{Flow, Protocol, Rule, Verdict, classify, standard};
+use farhop_diffserv::classify::{Flow, Protocol, Rule, Verdict, classify, standard, standard_beside};
 use farhop_dns::{Answer, Names};
 use farhop_htotp::frame::Class;
 use farhop_packets::Ends;
@@ -30,7 +30,7 @@ pub(crate) fn listed(port: u16, settings: &TransparentSettings) -> Option<Class>
         (Class::Background, &settings.background_ports),
     ];
     let listed = lists.into_iter().find(|(_, ports)| ports.iter().any(|range| range.contains(port)));
-    listed.map(|(class, _)| match judged(&to("", port)) {
+    listed.map(|(class, _)| match self::class(&classify(&STANDARD, &to("", port))) {
         // What nobody waits for is told apart where the port says what it is.
         told if class == Class::Background && told > class => told,
         _ => class,
@@ -38,9 +38,10 @@ pub(crate) fn listed(port: u16, settings: &TransparentSettings) -> Option<Class>
 }
 
 /// The operator's own rules, and the names that they may go by where nobody says one.
-#[derive(Default)]
 pub(crate) struct Rules {
     own: Vec<Rule>,
+    /// Those of the standard ones that stand beside them.
+    standard: Vec<Rule>,
     /// As the DNS component has answered them.
     names: Mutex<Names>,
     /// As they have passed, from name servers of the clients' own choice: each counts for who was told it.
@@ -49,8 +50,8 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) fn new(settings: &RemoteSettings) -> Rules {
-        let own = settings.rule.iter().map(RuleSettings::rule).collect();
-        Rules { own, names: Mutex::default(), passed: Mutex::default() }
+        let own: Vec<Rule> = settings.rule.iter().map(RuleSettings::rule).collect();
+        Rules { standard: standard_beside(&own), own, names: Mutex::default(), passed: Mutex::default() }
     }
 
     /// A client is told this answer to a question for `name`.
@@ -82,7 +83,7 @@ impl Rules {
     /// by what it sends that it is none (`core/htotp`).
     pub(crate) fn of_connection(&self, now: Duration, flow: Flow, listed: Option<Class>) -> Class {
         let flow = self.named(now, flow);
-        self.own(&flow).or(listed).unwrap_or_else(|| judged(&flow))
+        self.own(&flow).or(listed).unwrap_or_else(|| self.judged(&flow))
     }
 
     /// The class of a flow of datagrams: where no rule of the operator's holds, calls' media have ports of their own, others the class of
@@ -94,7 +95,7 @@ impl Rules {
         self.own(&flow)
             .or_else(|| is_voice().then_some(Class::Expedited))
             .or_else(|| listed(port, &settings.transparent))
-            .unwrap_or_else(|| judged(&flow))
+            .unwrap_or_else(|| self.judged(&flow))
     }
 
     /// The class of a request: media with a play rate say so themselves (Fetch Metadata §2.1), and all else is a page's unless its
@@ -107,7 +108,7 @@ impl Rules {
         let flow = connection(client, host, own_port.unwrap_or(port));
         let is_media = || fields.get("sec-fetch-dest").is_some_and(|it| it == "video" || it == "audio");
         let media = || is_media().then_some(Class::Streaming);
-        self.own(&flow).or_else(media).unwrap_or_else(|| judged(&to(host, port)))
+        self.own(&flow).or_else(media).unwrap_or_else(|| self.judged(&to(host, port)))
     }
 
     fn own(&self, flow: &Flow) -> Option<Class> {
@@ -116,6 +117,10 @@ impl Rules {
         // A stream is no speech: it would hold up that of others.
         let least = if flow.protocol == Protocol::Udp { Class::Expedited } else { Class::Interactive };
         Some(class(&verdict).max(least))
+    }
+
+    fn judged(&self, flow: &Flow) -> Class {
+        class(&classify(&self.standard, flow))
     }
 }
 
@@ -149,10 +154,6 @@ fn to(host: &str, port: u16) -> Flow {
     flow
 }
 
-fn judged(flow: &Flow) -> Class {
-    class(&classify(&STANDARD, flow))
-}
-
 fn class(verdict: &Verdict) -> Class {
     if let Some(patient) = verdict.patient {
         return farhop_component::class(patient);
@@ -182,7 +183,8 @@ mod tests {
     }
 
     fn no_rules() -> Rules {
-        Rules::default()
+        let settings: LocalSettings = parse("", "".as_ref(), &[]).unwrap();
+        Rules::new(&settings.remote)
     }
 
     #[test]
@@ -254,6 +256,15 @@ mod tests {
         let none = HeaderMap::new();
         let request = |authority: &str| rules.of_request(ANYONE.ip(), authority, 443, &none);
         assert_eq!((request("mirror.test"), request("site.test:443")), (Class::Bulk, Class::Web));
+    }
+
+    #[test]
+    fn a_rule_that_has_the_name_of_a_standard_one_stands_for_it() {
+        let text = "[[remote.rule]]\nname = 'telnet'\nservice = 'bulk'\nbegins = ['bittorrent']\n";
+        let settings: LocalSettings = parse(text, "".as_ref(), &[]).unwrap();
+        let telnet = || connection(ANYONE.ip(), "site.test", 23);
+        assert_eq!(no_rules().of_connection(NOW, telnet(), None), Class::Interactive);
+        assert_eq!(Rules::new(&settings.remote).of_connection(NOW, telnet(), None), Class::Web);
     }
 
     /// An answer with one address, as a name server writes it.

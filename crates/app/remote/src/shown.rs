@@ -11,14 +11,16 @@ use farhop_units::Bytes;
 /// The longest first word, and the most pieces of it, that are looked at: hellos of browsers have some 2,000 bytes.
 const LONGEST_WORD: usize = 4096;
 const MOST_PIECES: u32 = 16;
-/// What is kept of it: by so much every opening is told.
-const KEPT: usize = 64;
+/// What is kept of it: by so much every opening is told, and what a request asks for mostly.
+const KEPT: usize = 256;
 /// What TCP puts into a packet of Ethernet: what was read at once came in so many of them.
 const SEGMENT: usize = 1448;
-/// Before so many packets nothing is said of how it behaves: handshakes have packets of their own sizes.
+/// Handshakes have packets of their own sizes (keys, certificates): the first so many say nothing of how it behaves, …
+const HANDSHAKE: u64 = 16;
+/// … and before so many nothing is said of it.
 const FEW: u64 = 32;
-/// It is judged anew whenever a quarter more packets have passed than the last time.
-const MORE: u64 = 4;
+/// It is judged anew whenever an eighth more packets have passed than the last time.
+const MORE: u64 = 8;
 /// After so long without a packet what comes next is something else (as the scheduler has it), …
 const PAUSE: Duration = Duration::from_secs(2);
 /// … of which so many packets of before say something still: a shell remains one while its user thinks.
@@ -40,6 +42,8 @@ pub(crate) struct Shown {
     listens: Listens,
     /// Since the last pause, and what is remembered of before.
     seen: Seen,
+    /// Packets of the handshake.
+    first: u64,
     /// There were enough packets to say how it behaves.
     is_known: bool,
     judge_at: u64,
@@ -57,7 +61,7 @@ impl Shown {
         flow.first_bytes = begin(&flow.first_bytes);
         let seen = Seen { packets: 0, bytes: Bytes(0), over: Duration::ZERO };
         let last = Duration::ZERO;
-        Shown { flow, listens, seen, is_known: false, judge_at: FEW, last }
+        Shown { flow, listens, seen, first: 0, is_known: false, judge_at: FEW - HANDSHAKE, last }
     }
 
     /// What is known of it so far.
@@ -81,12 +85,17 @@ impl Shown {
             self.seen.over += since;
         }
         self.last = now;
-        self.seen.packets += match self.flow.protocol {
+        let packets = match self.flow.protocol {
             Protocol::Tcp => bytes.div_ceil(SEGMENT).max(1) as u64,
             Protocol::Udp => 1,
         };
+        if self.first < HANDSHAKE {
+            self.first += packets;
+            return false;
+        }
+        self.seen.packets += packets;
         self.seen.bytes.0 += bytes as u64;
-        self.is_known |= self.seen.packets >= FEW;
+        self.is_known |= self.first + self.seen.packets >= FEW;
         let is_due = self.is_known && (begins_anew || self.seen.packets >= self.judge_at);
         if is_due {
             self.judge_at = self.seen.packets + (self.seen.packets / MORE).max(REMEMBERED);
@@ -261,10 +270,21 @@ mod tests {
     fn it_is_judged_seldom_and_more_seldom_the_longer_it_lasts() {
         let mut shown = Shown::new(flow(Protocol::Udp));
         let due = (0..100_000).filter(|packet| shown.passed(ms(*packet), 1200)).count();
-        assert!((20..60).contains(&due), "{due}");
+        assert!((40..90).contains(&due), "{due}");
         let seen = shown.flow().seen.unwrap();
         assert_eq!(seen.mean_packet(), Bytes(1200));
         assert!(seen.rate().is_some_and(|rate| (9_000_000..10_000_000).contains(&rate.0)), "{seen:?}");
+    }
+
+    #[test]
+    fn what_a_handshake_is_like_says_nothing_of_what_follows() {
+        let mut shown = Shown::new(flow(Protocol::Tcp));
+        for piece in 0..HANDSHAKE / 2 {
+            assert!(!shown.passed(ms(piece), 1_500), "two packets each");
+        }
+        let due: Vec<bool> = (0..24).map(|key| shown.passed(ms(100 * key), 36)).collect();
+        assert!(due.contains(&true));
+        assert_eq!(shown.flow().seen.unwrap().mean_packet(), Bytes(36), "keystrokes alone count");
     }
 
     #[test]

@@ -40,6 +40,11 @@ pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
+fn meant(nearest: Option<&str>) -> String {
+    let none = || "`farhop check --reference` names those that there are".into();
+    nearest.map_or_else(none, |nearest| format!("did you mean {nearest}?"))
+}
+
 /// Why settings were refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -60,14 +65,14 @@ pub enum SettingsError {
         reason: String,
     },
     /// No setting has this name.
-    #[error("{place}: unknown setting {key}; did you mean {nearest}?")]
+    #[error("{place}: unknown setting {key}; {}", meant(nearest.as_deref()))]
     Unknown {
         /// Where.
         place: Place,
         /// The name as written.
         key: String,
-        /// The nearest setting that exists.
-        nearest: String,
+        /// The setting that was likely meant, if one is near.
+        nearest: Option<String>,
     },
     /// Another end has a setting of this name: the file is likely that end's.
     #[error(

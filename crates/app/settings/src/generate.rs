@@ -34,6 +34,7 @@ pub fn sample<S: Section>(title: &str) -> String {
                 }
                 let key = setting.key.rsplit('.').next().unwrap_or_default();
                 let _ = match &setting.default {
+                    Some(_) if setting.key == EITHER => writeln!(out, "{key} = {}", example(&setting)),
                     Some(default) if mark.is_empty() => {
                         writeln!(out, "#{key} = {}", shown_default(&setting, default))
                     }
@@ -45,6 +46,9 @@ pub fn sample<S: Section>(title: &str) -> String {
     }
     out
 }
+
+/// Of the two that say a device's rate one has to be there.
+const EITHER: &str = "profile";
 
 /// `docs/config.md`.
 pub fn reference() -> String {

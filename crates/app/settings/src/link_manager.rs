@@ -28,8 +28,8 @@ settings! {
             interface: String;
             /// The rate of the link in the direction that the device sends in; auto takes the profile's.
             rate: Option<BitRate>, default "auto", range "64 kbit/s" to "100 Gbit/s";
-            /// The link whose rate that is: one of those that `[link] profile` of an end knows, or none where the rate is given.
-            profile: Profile;
+            /// The link whose rate that is: one of those that `[link] profile` of an end knows; auto: the rate above is given.
+            profile: Option<Profile>, default "auto";
             /// Which direction of that profile the device sends in: return at the users' side, forward at the gateway's.
             direction: Direction, default "return";
             /// What is left of the rate, so that packets wait here, where the classes are, and not in the modem.
@@ -259,11 +259,11 @@ impl LinkManagerSettings {
     /// The rate of the link in the direction that the device sends in, before any margin is left. Settings that were read
     /// have one.
     pub fn known_rate(&self) -> Option<BitRate> {
-        let leg = match self.direction {
-            Direction::Return => &self.profile.return_,
-            Direction::Forward => &self.profile.forward,
+        let leg = |profile: &Profile| match self.direction {
+            Direction::Return => profile.return_.rate,
+            Direction::Forward => profile.forward.rate,
         };
-        self.rate.or(leg.rate)
+        self.rate.or_else(|| self.profile.as_ref().and_then(leg))
     }
 }
 
@@ -324,11 +324,15 @@ impl Checked for LinkManagerSettings {
             }
         }
         if self.known_rate().is_none() {
-            let reason = format!(
-                "the link '{}' has no rate of its own; set 'rate', or a 'profile' that has one",
-                self.profile.name
-            );
-            return Err(conflict(source, "rate", reason));
+            let reason = match &self.profile {
+                Some(Profile { name, .. }) => {
+                    format!(
+                        "the link '{name}' has no rate of its own; set 'rate', or a 'profile' that has one"
+                    )
+                }
+                None => "the rate of the link is not known; set 'rate', or a 'profile' that has one".into(),
+            };
+            return Err(conflict(source, "profile", reason));
         }
         Ok(())
     }

@@ -2,19 +2,24 @@
 
 use crate::error::one_line;
 
-/// The known name with the least to change. A right name in the wrong table counts as one change.
-///
-/// Returns `written` itself only when nothing is known.
-pub(crate) fn nearest<'a>(written: &'a str, known: impl Iterator<Item = &'a str>) -> &'a str {
-    known.min_by_key(|candidate| distance(written, candidate)).unwrap_or(written)
+/// The known name with the least to change, where that is little: whoever wrote something else meant none of them. A right name in the
+/// wrong table counts as one change.
+pub(crate) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.filter_map(|candidate| Some((distance(written, candidate)?, candidate)));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
-fn distance(written: &str, known: &str) -> usize {
-    let whole = strsim::damerau_levenshtein(written, known);
-    let last = strsim::damerau_levenshtein(last(written), last(known));
+/// What there is to change, where it is no more than a third of the name.
+fn distance(written: &str, known: &str) -> Option<usize> {
     // Table names without their brackets, so that [ground] for [[ground]] is no distance at all.
-    let bare = strsim::damerau_levenshtein(&written.replace("[]", ""), &known.replace("[]", ""));
-    whole.min(last + 1).min(bare)
+    let whole = slips(&written.replace("[]", ""), &known.replace("[]", ""));
+    let last = slips(last(written), last(known)).map(|slips| slips + 1);
+    [whole, last].into_iter().flatten().min()
+}
+
+fn slips(written: &str, known: &str) -> Option<usize> {
+    let slips = strsim::damerau_levenshtein(written, known);
+    (slips <= (written.chars().count() / 3).max(1)).then_some(slips)
 }
 
 fn last(key: &str) -> &str {
@@ -37,13 +42,22 @@ mod tests {
 
     #[test]
     fn slips_find_the_setting_that_was_meant() {
-        let meant = |written| nearest(written, KNOWN.into_iter());
+        let meant = |written| nearest(written, KNOWN.into_iter()).unwrap();
         assert_eq!(meant("lisen"), "listen");
         assert_eq!(meant("round_trip"), "link.round_trip");
         assert_eq!(meant("link.roundtrip"), "link.round_trip");
         assert_eq!(meant("log.lvl"), "log.level");
+        assert_eq!(meant("key"), "ground[].keys");
         assert_eq!(meant("ground.keys"), "ground[].keys");
         assert_eq!(meant("ground[].nmae"), "ground[].name");
+    }
+
+    #[test]
+    fn what_is_near_to_nothing_was_no_slip() {
+        for written in ["foo", "x", "ground.foo", "compression", "link.bandwidth"] {
+            assert_eq!(nearest(written, KNOWN.into_iter()), None, "{written}");
+        }
+        assert_eq!(nearest("foo", ["sip.from"].into_iter()), None);
     }
 
     #[test]

@@ -41,7 +41,8 @@ settings! {
             listed: Option<Category>, default "auto";
             /// Its hello (TLS, QUIC) offers one of these protocols.
             alpn: Vec<String>, default "";
-            /// It begins like one of these: tls, http, ssh, sip, rtsp, rtp, stun, quic, bittorrent, rsync.
+            /// It begins like one of these: tls, http, http-media (HTTP that asks for what is played, as its name ends; http takes it in), ssh, sip,
+            /// rtsp, rtp, stun, quic, bittorrent, rsync.
             begins: Vec<Opening>, default "";
             /// It has carried so much at least. Inside the carrier: without a pause of two seconds, as the other measures of how it behaves.
             bytes_at_least: Option<Bytes>, default "auto";
@@ -103,9 +104,18 @@ impl RuleSettings {
     }
 }
 
-/// Voice, what no rule knows and what nobody waits for have no drop precedences, and only the last has kinds.
+/// Each has a name of its own. Voice, what no rule knows and what nobody waits for have no drop precedences, and only the last has kinds.
 pub(crate) fn check(rules: &[RuleSettings], source: &Source, prefix: &str) -> Result<(), SettingsError> {
     for (at, rule) in rules.iter().enumerate() {
+        if let Some(first) = rules[..at].iter().position(|other| other.name == rule.name) {
+            let reason = format!(
+                "[[rule]] number {} and {} are both named '{}', and explanations could not tell them apart; rename one",
+                first + 1,
+                at + 1,
+                rule.name
+            );
+            return Err(conflict(source, &format!("{prefix}rule.{at}.name"), reason));
+        }
         let is_kind = |kind| Patient::BACKGROUND.contains(&kind) && rule.service == Service::Background;
         if rule.kind.is_some_and(|kind| !is_kind(kind)) {
             let reason = format!(

@@ -95,7 +95,7 @@ textual! {
     farhop_diffserv::DropPrecedence, "drop precedence", "one of \"low\", \"medium\", \"high\"";
     farhop_diffserv::Patient, "kind", "one of \"streaming\", \"bulk\", \"updates\", \"backups\", \"peer-to-peer\"";
     Protocol, "protocol", "one of \"tcp\", \"udp\"";
-    Opening, "opening", "one of \"tls\", \"http\", \"ssh\", \"sip\", \"rtsp\", \"rtp\", \"stun\", \"quic\", \"bittorrent\", \"rsync\"";
+    Opening, "opening", "one of \"tls\", \"http\", \"http-media\", \"ssh\", \"sip\", \"rtsp\", \"rtp\", \"stun\", \"quic\", \"bittorrent\", \"rsync\"";
     Direction, "direction", "one of \"return\", \"forward\"";
     CarrierKind, "carrier", "one of \"auto\", \"quic\", \"tcp\"";
     Spreading, "order", "one of \"round-robin\", \"priority\"";

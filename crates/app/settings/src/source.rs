@@ -81,7 +81,7 @@ impl Source {
                 return Err(SettingsError::Unknown {
                     place: place.clone(),
                     key: nearest::in_words(&pattern),
-                    nearest: nearest::in_words(nearest),
+                    nearest: nearest.map(nearest::in_words),
                 });
             }
         }

@@ -329,8 +329,14 @@ fn a_link_whose_rates_contradict_each_other_is_refused() {
     let error = line(link(device));
     assert_eq!(
         error,
-        "link.toml: the link 'none' has no rate of its own; set 'rate', or a 'profile' that has one"
+        "link.toml:2: the link 'none' has no rate of its own; set 'rate', or a 'profile' that has one"
     );
+    let error = line(link("interface = 'sat0'\n"));
+    assert_eq!(
+        error,
+        "link.toml: the rate of the link is not known; set 'rate', or a 'profile' that has one"
+    );
+    assert_eq!(link("interface = 'sat0'\nrate = '512 kbit/s'\n").unwrap().profile, None);
     let known = format!("{device}rate = '512 kbit/s'\n");
     let error = line(link(&format!("{known}[shares]\nef = '72 %'\n")));
     assert_eq!(
@@ -342,6 +348,16 @@ fn a_link_whose_rates_contradict_each_other_is_refused() {
     let rules = "[[rule]]\nname = 'pbx'\nservice = 'voice'\nports = ['16384-32767']\ndscp = ['EF', 'AF41']\n";
     let rule = &link(&format!("{known}{rules}")).unwrap().rule[0];
     assert_eq!((rule.service.to_string(), rule.dscp[1].number()), ("voice".into(), 34));
+    let error = line(link(&format!("{known}{rules}{rules}")));
+    assert_eq!(
+        error,
+        "link.toml:10: [[rule]] number 1 and 2 are both named 'pbx', and explanations could not tell them apart; rename one"
+    );
+    let error = line(link(&format!("{known}foo = 1\n")));
+    assert_eq!(
+        error,
+        "link.toml:4: unknown setting 'foo'; `farhop check --reference` names those that there are"
+    );
     let error = line(link(&format!("{known}[[rule]]\nname = 'pbx'\nservice = 'telephone'\n")));
     assert!(error.contains("one of \"voice\", \"interactive\""), "{error}");
 }

@@ -171,13 +171,28 @@ fn host(value: &str) -> Host {
     let (net, family, host) = (words.next(), words.next(), words.next());
     let host = host.and_then(|host| host.split('/').next()).unwrap_or_default();
     match (net, family, host.parse::<IpAddr>()) {
-        // RFC 3264 §8.4: so was once said what is on hold.
-        (Some("IN"), _, Ok(address)) if address.is_unspecified() || address.is_multicast() => Host::Nowhere,
+        (Some("IN"), _, Ok(address)) if !is_beyond(address) => Host::Nowhere,
         (Some("IN"), Some("IP4"), Ok(address)) if address.is_ipv4() => Host::At(address),
         (Some("IN"), Some("IP6"), Ok(address)) if address.is_ipv6() => Host::At(address),
         // RFC 8866 §5.7: a host may be named, too.
         (Some("IN"), Some("IP4" | "IP6"), Err(_)) if is_name(host) => Host::Named,
         _ => Host::Nowhere,
+    }
+}
+
+/// Whether packets to an address can leave the machine that they are made on, and its network, for one host: else no speech crosses a link to
+/// there. 0.0.0.0 once said what is on hold (RFC 3264 §8.4).
+fn is_beyond(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        // RFC 6890 §2.2.2: this network, loopback, link-local, reserved with the limited broadcast.
+        IpAddr::V4(it) => {
+            let first = it.octets()[0];
+            first != 0 && first < 224 && !it.is_loopback() && !it.is_link_local()
+        }
+        // RFC 6890 §2.2.3.
+        IpAddr::V6(it) => {
+            !(it.is_unspecified() || it.is_loopback() || it.is_multicast() || it.is_unicast_link_local())
+        }
     }
 }
 
@@ -229,6 +244,14 @@ mod tests {
             "c=IN IP4 0.0.0.0\nm=audio 4000 RTP/AVP 0",
             "c=IN IP6 ::\nm=audio 4000 RTP/AVP 0",
             "c=IN IP4 239.1.1.1/127\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP4 127.0.0.1\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP4 255.255.255.255\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP4 169.254.3.4\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP4 0.1.2.3\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP6 ::1\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP6 fe80::1\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP6 ff02::1\nm=audio 4000 RTP/AVP 0",
+            "c=IN IP6 ::ffff:127.0.0.1\nm=audio 4000 RTP/AVP 0",
             "c=IN IP6 192.0.2.1\nm=audio 4000 RTP/AVP 0",
             "c=IN IP4 a!b\nm=audio 4000 RTP/AVP 0",
             "c=TN RFC2543 host\nm=audio 4000 RTP/AVP 0",

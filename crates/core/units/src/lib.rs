@@ -163,6 +163,20 @@ pub fn format_duration(time: Duration) -> String {
     }
 }
 
+impl BitRate {
+    /// As tables of a device's classes have it, and nearly all of it: in whole bytes, as the kernel counts, from 1 Mbit/s on in whole kbit/s and
+    /// from 1 Gbit/s on in whole Mbit/s, as its tools tell.
+    #[must_use]
+    pub fn rounded(self) -> BitRate {
+        let step = match self.0 {
+            n if n >= 1_000_000_000 => 1_000_000,
+            n if n >= 1_000_000 => 1_000,
+            _ => 8,
+        };
+        BitRate(self.0 / step * step)
+    }
+}
+
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (divisor, unit) = match self.0 {
@@ -198,6 +212,19 @@ mod tests {
         assert_eq!("64 KB".parse(), Ok(Bytes(64_000)));
         assert_eq!("1 MiB".parse(), Ok(Bytes(1 << 20)));
         assert_eq!(parse_duration("1.5 s"), Ok(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn rates_of_classes_are_said_as_the_kernel_counts_them() {
+        for (bits, text) in [
+            (24_326, "24.32 kbit/s"),
+            (301_568, "301.568 kbit/s"),
+            (1_178_627, "1.178 Mbit/s"),
+            (1_178_627_999, "1.178 Gbit/s"),
+            (8, "8 bit/s"),
+        ] {
+            assert_eq!(BitRate(bits).rounded().to_string(), text);
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) async fn run(command: &Command) -> anyhow::Result<()> {
             let (codec, packet_time, rate) = (codec.clone(), packet_time.clone(), rate.clone());
             let asked = NewCall { call: named.call.clone(), codec, packet_time, rate, media: media.clone() };
             let answer = ask(&named.socket, "new_voice_call", serde_json::to_value(asked)?).await?;
-            let bits = |field: &str| BitRate(answer[field].as_u64().unwrap_or(0));
+            let bits = |field: &str| BitRate(answer[field].as_u64().unwrap_or(0)).rounded();
             let held = format!("calls hold {} of {}", bits("held_bps"), bits("share_bps"));
             let lease = answer["lease_s"].as_u64().unwrap_or(0);
             say(&format!(
@@ -97,7 +97,7 @@ pub(super) async fn ask(socket: &std::path::Path, command: &str, args: Value) ->
 }
 
 fn text(status: &Status, calls: &[CallTold]) -> String {
-    let (held, share) = (BitRate(status.held_bps), BitRate(status.share_bps));
+    let (held, share) = (BitRate(status.held_bps).rounded(), BitRate(status.share_bps).rounded());
     let mut lines = vec![format!("{}: {} calls hold {held} of {share}", status.interface, status.calls)];
     if let Some(trouble) = &status.trouble {
         lines.push(format!("not in force: {trouble}"));
@@ -123,7 +123,7 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
     lines.extend(calls.iter().map(|call| {
         let codec = call.codec.as_deref().unwrap_or("-");
         let time = call.packet_time.as_deref().unwrap_or("-");
-        let rate = BitRate(call.rate_bps).to_string();
+        let rate = BitRate(call.rate_bps).rounded().to_string();
         format!("{:<24}  {codec:<10}  {time:<6}  {rate:<12}  lapses in {} s", call.call, call.lapses_in_s)
     }));
     lines.join("\n")

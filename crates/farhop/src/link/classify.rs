@@ -186,6 +186,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_the_device_is_true_of_rules_with_names_of_standard_ones() {
+        // The kernel is given this one, and not the standard one of its name.
+        let text = "interface = 'sat0'\nrate = '1 Mbit/s'\n[[rule]]\nname = 'updates'\nservice = 'bulk'\nports = [443]\n";
+        let settings: LinkManagerSettings =
+            farhop_settings::parse(text, std::path::Path::new("link.toml"), &[]).unwrap();
+        let rules = rules(&settings);
+        let (given, left) = in_kernel(&rules);
+        let flow =
+            Flow::new(Protocol::Tcp, "10.0.0.2:40000".parse().unwrap(), "192.0.2.1:443".parse().unwrap());
+        let verdict = classify(&rules, &flow);
+        assert_eq!(verdict.by, Some((0, "updates".into())));
+        assert_eq!(enforced(&verdict, &classify(&given, &flow), &left), "at the device: so it is");
+    }
+
+    #[test]
     fn a_verdict_names_the_rule_what_held_and_what_did_not() {
         let flow =
             Flow::new(Protocol::Udp, "10.0.0.2:40000".parse().unwrap(), "192.0.2.1:53".parse().unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use farhop_diffserv::calls::{Hop, Ip};
-use farhop_diffserv::classify::{Condition, Ports, Rule, standard};
+use farhop_diffserv::classify::{Condition, Ports, Rule, standard_beside};
 use farhop_diffserv::{DropPrecedence, Share, Shares};
 use farhop_link::{CallTerms, Config, FollowTerms, GrantTerms, SipTerms, Window};
 use farhop_settings::link_manager::{CarrierSettings, GrantSettings, KindCeilingSettings, WindowSettings};
@@ -29,7 +29,7 @@ pub(crate) fn config(settings: &LinkManagerSettings) -> anyhow::Result<Config> {
     Ok(Config {
         interface: settings.interface.clone(),
         rate: settings.known_rate().context("rate")?,
-        profile: settings.rate.is_none().then(|| settings.profile.name.clone()),
+        profile: settings.profile.as_ref().filter(|_| settings.rate.is_none()).map(|it| it.name.clone()),
         margin: settings.margin.0,
         shares: Shares::new(shares).context("[shares]")?,
         round_trip: settings.round_trip,
@@ -61,11 +61,14 @@ fn grants(settings: &GrantSettings) -> GrantTerms {
     }
 }
 
-/// The operator's rules, that of the carrier, then those that Farhop comes with.
+/// The operator's rules, that of the carrier, then those that Farhop comes with. One of the operator's that has the name of one of these
+/// stands for it.
 pub(crate) fn rules(settings: &LinkManagerSettings) -> Vec<Rule> {
-    let own = settings.rule.iter().map(RuleSettings::rule);
-    let standard = if settings.standard_rules { standard() } else { Vec::new() };
-    own.chain(carrier(&settings.carrier)).chain(standard).collect()
+    let mut rules: Vec<Rule> = settings.rule.iter().map(RuleSettings::rule).collect();
+    let standard = if settings.standard_rules { standard_beside(&rules) } else { Vec::new() };
+    // The name of the carrier's is none that a rule of the operator's can have.
+    rules.extend(carrier(&settings.carrier).into_iter().chain(standard));
+    rules
 }
 
 /// What Farhop itself carries stands in a class that has its share: no standard rule knows the port, and with what no rule knows
@@ -95,6 +98,7 @@ fn window(settings: &WindowSettings) -> Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farhop_diffserv::classify::standard;
     use farhop_settings::parse;
     use farhop_units::BitRate;
     use std::path::Path;
@@ -110,6 +114,12 @@ mod tests {
         assert_eq!(of(""), BitRate::kbit(512));
         assert_eq!(of("direction = 'forward'"), BitRate::mbit(8));
         assert_eq!(of("rate = '1 Mbit/s'"), BitRate::mbit(1));
+        let plain = read("interface = 'sat0'\nrate = '1 Mbit/s'").unwrap();
+        assert_eq!(
+            (plain.rate, plain.source().to_string()),
+            (BitRate::mbit(1), "settings".into()),
+            "it suffices"
+        );
         let line = read("interface = 'sat0'\nprofile = 'geo-9'").unwrap_err();
         assert!(format!("{line:#}").contains("no link profile is called 'geo-9'"), "{line:#}");
     }
@@ -130,6 +140,18 @@ mod tests {
         assert_eq!((rules[0].name.as_str(), rules[0].conditions.len()), ("pbx", 2));
         assert_eq!(rules.len(), standard().len() + 2, "and that of the carrier");
         assert_eq!(read(&format!("standard_rules = false\n{text}")).unwrap().rules.len(), 2);
+    }
+
+    #[test]
+    fn a_rule_that_has_the_name_of_a_standard_one_stands_for_it() {
+        let text = "interface = 'sat0'\nrate = '1 Mbit/s'\n[[rule]]\nname = 'telnet'\nservice = 'bulk'\nbegins = ['http']\n";
+        let rules = read(text).unwrap().rules;
+        assert_eq!((rules[0].name.as_str(), rules[0].service), ("telnet", farhop_diffserv::Service::Bulk));
+        assert_eq!(rules.len(), standard().len() + 1, "the carrier's is one more, and telnet's one less");
+        let mut names: Vec<_> = rules.iter().map(|rule| &rule.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), rules.len(), "each has a name of its own");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let of = |leaf: &LeafCounts| {
             let (class, service) = name(leaf.minor);
             json!({
-                "class": class, "service": service, "rate": leaf.rate, "ceiling": leaf.ceiling, "queue": leaf.kind,
+                "class": class, "service": service, "rate_bps": leaf.rate, "ceiling_bps": leaf.ceiling, "queue": leaf.kind,
                 "bytes": leaf.bytes, "packets": leaf.packets, "dropped": leaf.dropped, "waiting_bytes": leaf.waiting,
             })
         };
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }))?);
     }
     let losing: String = sent.losing.iter().map(|class| format!("\n{class}")).collect();
-    let sent = format!("\n\nSent at {}, by: {}", sent.rate, sent.source);
+    let sent = format!("\n\nSent at {}, by: {}", sent.rate.rounded(), sent.source);
     say(&(counts(&settings.interface, &leaves, None) + &sent + &losing + &told(&hours)))
 }
 
@@ -117,23 +117,23 @@ fn name(minor: u16) -> (String, String) {
 
 fn counts(interface: &str, leaves: &[LeafCounts], past: Option<(Duration, &[LeafCounts])>) -> String {
     let mut text = format!(
-        "{interface}\n{:<5}  {:<12}  {:>10}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
+        "{interface}\n{:<5}  {:<12}  {:>15}  {:>15}  {:>12}  {:>9}  {:>10}  {:>7}  {:>10}",
         "class", "for", "guaranteed", "at most", "rate now", "packets", "bytes", "dropped", "waiting"
     );
     for leaf in leaves {
         let now = past.and_then(|(time, leaves)| {
             let before = leaves.iter().find(|before| before.minor == leaf.minor)?;
             let bits = leaf.bytes.saturating_sub(before.bytes).saturating_mul(8) as f64 / time.as_secs_f64();
-            Some(format!("{:.0} kbit/s", bits / 1e3))
+            Some(BitRate::kbit((bits / 1e3).round() as u64).to_string())
         });
         let (class, service) = name(leaf.minor);
         let _ = write!(
             text,
-            "\n{:<5}  {:<12}  {:>10}  {:>10}  {:>10}  {:>9}  {:>10}  {:>7}  {:>10}",
+            "\n{:<5}  {:<12}  {:>15}  {:>15}  {:>12}  {:>9}  {:>10}  {:>7}  {:>10}",
             class,
             service,
-            leaf.rate,
-            leaf.ceiling,
+            BitRate(leaf.rate).rounded().to_string(),
+            BitRate(leaf.ceiling).rounded().to_string(),
             now.unwrap_or_else(|| "-".into()),
             leaf.packets,
             Bytes(leaf.bytes).to_string(),
@@ -151,7 +151,7 @@ pub(super) fn table(shaped: &Shaped) -> String {
         "{}: a link of {}, of which {} are sent at; voice waits {} ms at most behind a packet of others\n\n{:<5}  {:<12}  {:<8}  {:>15}  {:>15}",
         shaped.shaping.interface,
         plan.link,
-        plan.shaped,
+        plan.shaped.rounded(),
         (plan.wait_behind_others().as_secs_f64() * 1e4).ceil() / 10.0,
         "class",
         "for",
@@ -166,8 +166,8 @@ pub(super) fn table(shaped: &Shaped) -> String {
             queued.queue.to_string(),
             queued.queue.service().to_string(),
             queued.queue.phb().to_string(),
-            short(queued.guaranteed),
-            short(queued.ceiling),
+            queued.guaranteed.rounded().to_string(),
+            queued.ceiling.rounded().to_string(),
         );
     }
     for (kind, queued) in Patient::BACKGROUND.iter().zip(&plan.kinds) {
@@ -176,8 +176,8 @@ pub(super) fn table(shaped: &Shaped) -> String {
             text,
             "\n{class:<5}  {of:<12}  {:<8}  {:>15}  {:>15}",
             "",
-            short(queued.guaranteed),
-            short(queued.ceiling)
+            queued.guaranteed.rounded().to_string(),
+            queued.ceiling.rounded().to_string()
         );
     }
     if !shaped.unadmitted.is_empty() {
@@ -200,11 +200,6 @@ pub(super) fn unadmitted(rules: &[String]) -> String {
          packets with it: {}. Where calls announce themselves (SIP) or are asked for, their media go to EF without a rule.",
         rules.join(", ")
     )
-}
-
-/// In kbit/s and three digits of what is less.
-fn short(rate: BitRate) -> String {
-    BitRate(rate.0 / 10 * 10).to_string()
 }
 
 #[cfg(test)]
@@ -245,17 +240,16 @@ mod tests {
 
     #[test]
     fn a_second_look_has_the_rate_of_the_time_between() {
-        let (rate, ceiling) = ("300Kbit".to_owned(), "400Kbit".to_owned());
         let leaf = |bytes| LeafCounts {
             minor: 0x10,
-            rate: rate.clone(),
-            ceiling: ceiling.clone(),
+            rate: 301_568,
+            ceiling: 1_178_000,
             bytes,
             ..LeafCounts::default()
         };
         let text = counts("sat0", &[leaf(5_000)], Some((Duration::from_millis(500), &[leaf(2_000)])));
         assert!(text.contains("EF     voice") && text.contains("48 kbit/s"), "{text}");
-        assert!(text.contains("300Kbit     400Kbit"), "what it never exceeds now: {text}");
+        assert!(text.contains(" 301.568 kbit/s     1.178 Mbit/s "), "what it never exceeds now: {text}");
     }
 
     #[test]

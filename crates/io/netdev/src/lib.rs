@@ -45,8 +45,8 @@ pub use privileged::{Privileged, serve_privileged};
 pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
 pub use rootless::{enter_user_namespace, is_rootless};
 pub use shaping::{
-    Applied, Crowd, Group, Hold, Leaf, LeafCounts, LeafKind, Losing, MarkRule, Shaped, Shaping, crowds,
-    has_interface, media_passed, set_losing, set_media, shaped, unshape, waiting,
+    Applied, Crowd, Group, Hold, Leaf, LeafCounts, LeafKind, Listed, Losing, MarkRule, Metered, Shaped,
+    Shaping, crowds, has_interface, media_passed, set_losing, shaped, unshape, waiting,
 };
 pub use signals::{IgnoredInterrupt, ignore_interrupt};
 pub use socket::{

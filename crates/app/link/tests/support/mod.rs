@@ -13,7 +13,7 @@ use farhop_diffserv::classify::standard;
 use farhop_diffserv::{Share, Shares};
 use farhop_events::Bus;
 use farhop_link::{CallTerms, Config, Device, Echo, FollowTerms, GrantTerms, Manager, SipTerms, run};
-use farhop_netdev::{Applied, Crowd, Error, LeafKind, Losing, Shaping};
+use farhop_netdev::{Applied, Crowd, Error, LeafKind, Listed, Losing, Metered, Shaping};
 use farhop_units::BitRate;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -33,9 +33,15 @@ pub(crate) struct State {
     pub(crate) changed: Option<&'static str>,
     pub(crate) applied: usize,
     pub(crate) media: Vec<SocketAddr>,
+    /// And how many of their packets go first.
+    pub(crate) metered: Vec<Metered>,
+    /// Bytes of the longest packets that connections make.
+    pub(crate) longest: Option<u16>,
     /// Packets of media so far.
     pub(crate) passed: Vec<(SocketAddr, u64)>,
-    /// Rates that were put into force after the first.
+    /// The rate that was put into force first.
+    pub(crate) at_first: u64,
+    /// Rates that were put into force after it.
     pub(crate) rates: Vec<u64>,
     /// What the link carries; beyond it a queue builds.
     pub(crate) carries: u64,
@@ -58,6 +64,13 @@ pub(crate) struct State {
     pub(crate) passes: Option<Sender<Vec<u8>>>,
 }
 
+impl State {
+    fn name(&mut self, media: &[Metered]) {
+        self.metered = media.to_vec();
+        self.media = media.iter().flat_map(|it| it.media.iter().copied()).collect();
+    }
+}
+
 impl Device for Fake {
     fn apply(&self, shaping: &Shaping) -> Result<Applied, Error> {
         let mut state = self.state.lock().unwrap();
@@ -70,19 +83,22 @@ impl Device for Fake {
         }
         state.applied += 1;
         state.changed = None;
-        state.media.clone_from(&shaping.media);
-        if !state.rates.is_empty() {
+        state.name(&shaping.media);
+        state.longest = shaping.longest;
+        if state.applied == 1 {
+            state.at_first = shaping.rate;
+        } else if !state.rates.is_empty() {
             state.rates.push(shaping.rate);
         }
         state.ceilings.extend(shaping.groups.last().map(|le| le.ceiling));
         state.kinds =
             shaping.leaves.iter().filter(|leaf| leaf.within.is_some()).map(|leaf| leaf.ceiling).collect();
-        Ok(Applied { kind: LeafKind::Fifo, new: true, whole: None })
+        Ok(Applied { kind: LeafKind::Fifo, new: true, whole: None, rules: Listed::default() })
     }
 
-    fn set_media(&self, media: &[SocketAddr]) -> Result<(), Error> {
-        self.state.lock().unwrap().media = media.to_vec();
-        Ok(())
+    fn set_media(&self, _shaping: &Shaping, media: &[Metered]) -> Result<Listed, Error> {
+        self.state.lock().unwrap().name(media);
+        Ok(Listed::default())
     }
 
     fn media_passed(&self, _interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
@@ -104,10 +120,15 @@ impl Device for Fake {
         Ok(())
     }
 
+    fn apply_longest(&self, shaping: &Shaping) -> Result<Listed, Error> {
+        self.state.lock().unwrap().longest = shaping.longest;
+        Ok(Listed::default())
+    }
+
     fn echo(&self, _interface: &str, _address: IpAddr) -> Result<Echo, Error> {
         let mut state = self.state.lock().unwrap();
         // A quarter of a second at the rate that is in force, as long as there is plenty to send.
-        let rate = state.rates.last().copied().unwrap_or(512_000);
+        let rate = state.rates.last().copied().unwrap_or(state.at_first);
         state.left += rate / 8 / 4;
         let round_trip = Duration::from_millis(if rate > state.carries { 800 } else { 600 });
         Ok(Echo { round_trip: Some(round_trip), left: state.left })
@@ -141,8 +162,9 @@ impl Device for Fake {
 
     fn changed(&self, shaping: &Shaping, _applied: &Applied) -> Result<Option<&'static str>, Error> {
         let state = self.state.lock().unwrap();
-        let are_others =
-            shaping.media != state.media || state.rates.last().is_some_and(|it| *it != shaping.rate);
+        let are_others = shaping.media.iter().flat_map(|it| &it.media).ne(&state.media)
+            || state.rates.last().is_some_and(|it| *it != shaping.rate)
+            || state.longest != shaping.longest;
         Ok(state.changed.or(are_others.then_some("what it was given")))
     }
 }
@@ -192,9 +214,14 @@ impl Scene {
 
     /// Where the link's rate is followed.
     pub(crate) async fn start_following(folder: &Path) -> Scene {
+        Scene::start_following_with(folder, config(folder)).await
+    }
+
+    /// The same for another link.
+    pub(crate) async fn start_following_with(folder: &Path, config: Config) -> Scene {
         let echo = "192.0.2.1".parse().unwrap();
         let follow = Some(FollowTerms { echo, least: 25, queue: Duration::from_millis(40) });
-        Scene::start_with(folder, Config { follow, ..config(folder) }).await
+        Scene::start_with(folder, Config { follow, ..config }).await
     }
 
     pub(crate) async fn start_with(folder: &Path, config: Config) -> Scene {

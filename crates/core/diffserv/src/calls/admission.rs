@@ -123,12 +123,23 @@ pub struct Calls {
     share: BitRate,
     lease: Duration,
     calls: BTreeMap<CallId, Call>,
+    /// What they hold together, in bits/s.
+    held: u64,
+    /// Until then no lease is over.
+    earliest: Duration,
+}
+
+impl Refusal {
+    /// Whether another time it might be admitted as it is: there is no room. Else it is no call.
+    pub fn is_for_want_of_room(&self) -> bool {
+        matches!(self, Refusal::Full { .. } | Refusal::TooMany)
+    }
 }
 
 impl Calls {
     /// No calls, with room for `share` in each direction; each has to be spoken for within `lease`.
     pub fn new(share: BitRate, lease: Duration) -> Calls {
-        Calls { share, lease, calls: BTreeMap::new() }
+        Calls { share, lease, calls: BTreeMap::new(), held: 0, earliest: Duration::MAX }
     }
 
     /// As [`Calls::new`], with calls that an earlier manager had admitted: they go on, even where the share has become less,
@@ -140,8 +151,7 @@ impl Calls {
         for kept in kept {
             match kept.offer() {
                 Some(offer) if calls.calls.len() < MOST_CALLS => {
-                    let until = now.saturating_add(lease);
-                    calls.calls.insert(offer.id.clone(), Call { offer, until });
+                    calls.put(Call { offer, until: now.saturating_add(lease) });
                 }
                 _ => lost += 1,
             }
@@ -160,13 +170,22 @@ impl Calls {
     /// # Errors
     /// There is no room for it, or it is none.
     pub fn admit(&mut self, now: Duration, offer: Offer) -> Result<Admitted, Refusal> {
+        let admitted = self.admissible(&offer)?;
+        self.put(Call { offer, until: now.saturating_add(self.lease) });
+        Ok(admitted)
+    }
+
+    /// How a call would be admitted, or why not; nothing changes.
+    ///
+    /// # Errors
+    /// As [`Calls::admit`].
+    pub fn admissible(&self, offer: &Offer) -> Result<Admitted, Refusal> {
         if offer.rate.0 == 0 {
             return Err(Refusal::Nothing);
         }
         if offer.media.len() > MOST_MEDIA {
             return Err(Refusal::TooManyMedia);
         }
-        let until = now.saturating_add(self.lease);
         let before = self.calls.get(&offer.id).map(|call| &call.offer);
         let own = before.map_or(0, |before| before.rate.0);
         let held = self.held();
@@ -176,14 +195,19 @@ impl Calls {
             let (wanted, share, calls) = (offer.rate, self.share, self.calls.len());
             return Err(Refusal::Full { wanted, share, held, calls });
         }
-        let admitted = match before {
-            None if self.calls.len() >= MOST_CALLS => return Err(Refusal::TooMany),
-            None => Admitted::New,
-            Some(before) if *before == offer => Admitted::Again,
-            Some(_) => Admitted::Changed,
-        };
-        self.calls.insert(offer.id.clone(), Call { offer, until });
-        Ok(admitted)
+        match before {
+            None if self.calls.len() >= MOST_CALLS => Err(Refusal::TooMany),
+            None => Ok(Admitted::New),
+            Some(before) if before == offer => Ok(Admitted::Again),
+            Some(_) => Ok(Admitted::Changed),
+        }
+    }
+
+    fn put(&mut self, call: Call) {
+        let rate = call.offer.rate.0;
+        self.earliest = self.earliest.min(call.until);
+        let before = self.calls.insert(call.offer.id.clone(), call);
+        self.held = self.held - before.map_or(0, |call| call.offer.rate.0) + rate;
     }
 
     /// Begins the lease of a call anew; whether it is there.
@@ -194,12 +218,21 @@ impl Calls {
 
     /// Gives a call's rate back; `None` where there is no such call.
     pub fn release(&mut self, id: &CallId) -> Option<Call> {
-        self.calls.remove(id)
+        let released = self.calls.remove(id)?;
+        self.held -= released.offer.rate.0;
+        Some(released)
     }
 
     /// Takes out the calls whose lease is over at `now`.
     pub fn expire(&mut self, now: Duration) -> Vec<Call> {
-        self.calls.extract_if(.., |_, call| call.until <= now).map(|(_, call)| call).collect()
+        if now < self.earliest {
+            return Vec::new();
+        }
+        let lapsed: Vec<Call> =
+            self.calls.extract_if(.., |_, call| call.until <= now).map(|(_, call)| call).collect();
+        self.held -= lapsed.iter().map(|call| call.offer.rate.0).sum::<u64>();
+        self.earliest = self.next_expiry().unwrap_or(Duration::MAX);
+        lapsed
     }
 
     /// When the next lease is over.
@@ -220,7 +253,7 @@ impl Calls {
 
     /// What calls hold of it.
     pub fn held(&self) -> BitRate {
-        BitRate(self.calls.values().map(|call| call.offer.rate.0).fold(0, u64::saturating_add))
+        BitRate(self.held)
     }
 
     /// The calls, by name.
@@ -246,7 +279,8 @@ impl Kept {
             _ => None,
         };
         let (rate, media) = (BitRate(self.rate_bps), self.media.clone());
-        let good = rate.0 > 0 && media.len() <= MOST_MEDIA;
+        // What no link has is none either: their sum is a number.
+        let good = (1..=u64::MAX / MOST_CALLS as u64).contains(&rate.0) && media.len() <= MOST_MEDIA;
         good.then_some(Offer { id: self.id.parse().ok()?, rate, codec, media })
     }
 }

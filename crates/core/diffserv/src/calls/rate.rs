@@ -49,7 +49,8 @@ impl Hop {
     /// IPv4 with whole headers and nothing around them.
     pub const PLAIN: Hop = Hop { ip: Ip::V4, compressed: None, overhead: Bytes(0) };
 
-    fn around(&self) -> u64 {
+    /// Bytes around the speech of a packet.
+    pub(super) fn around(&self) -> u64 {
         let ip = match self.ip {
             Ip::V4 => 20,
             Ip::V6 => 40,

@@ -33,6 +33,8 @@ pub enum Condition {
     Begins(Vec<Opening>),
     /// It behaves like this.
     Behaves(Behaviour),
+    /// It has not been seen for long enough to say how it behaves.
+    Begun,
 }
 
 /// Bounds of how a flow behaves; what is `None` does not matter.
@@ -101,12 +103,16 @@ impl Condition {
                 })
             }
             Condition::Begins(openings) => match Opening::of(flow.protocol, &flow.first_bytes) {
-                Some(opening) if openings.contains(&opening) => Ok(format!("it begins like {opening}")),
+                Some(opening) if openings.iter().any(|it| it.takes_in(opening)) => {
+                    Ok(format!("it begins like {opening}"))
+                }
                 Some(opening) => Err(format!("it begins like {opening}, not {}", list(openings))),
                 None if flow.first_bytes.is_empty() => Err("its first bytes are not known".into()),
                 None => Err(format!("it does not begin like {}", list(openings))),
             },
             Condition::Behaves(behaviour) => behaviour.holds(flow),
+            Condition::Begun if flow.seen.is_none() => Ok("it has just begun".into()),
+            Condition::Begun => Err("how it behaves is known".into()),
         }
     }
 }

@@ -12,7 +12,7 @@ pub use farhop_consent::Host;
 pub use flow::{Flow, Protocol, Seen};
 pub use opening::Opening;
 pub use ports::{Net, Ports};
-pub use standard::standard;
+pub use standard::{standard, standard_beside};
 
 use crate::class::Service;
 use crate::dscp::{DropPrecedence, Phb};

@@ -12,6 +12,8 @@ pub enum Opening {
     Tls,
     /// HTTP/1 or HTTP/2 in the clear (RFC 9112 §3, RFC 9113 §3.4).
     Http,
+    /// HTTP/1 that asks for what is played: a manifest or a piece of HLS (RFC 8216) or DASH (ISO/IEC 23009-1), or a whole film or song.
+    HttpMedia,
     /// SSH (RFC 4253 §4.2).
     Ssh,
     /// SIP (RFC 3261 §7).
@@ -24,15 +26,22 @@ pub enum Opening {
     Stun,
     /// QUIC (RFC 9000 §17.2, RFC 9369).
     Quic,
-    /// BitTorrent: peers, or its table of them.
+    /// BitTorrent: peers, its table of them, or who asks a tracker for them.
     BitTorrent,
     /// rsync's daemon.
     Rsync,
 }
 
-const ALL: [(Opening, &str); 10] = [
+/// How the names of what is played end (RFC 8216 §3, ISO/IEC 14496-12 and 23000-19, RFC 9559, RFC 5334, RFC 3003).
+const PLAYED: [&str; 18] = [
+    "m3u8", "mpd", "ts", "m4s", "cmfv", "cmfa", "mp4", "m4v", "m4a", "mov", "webm", "mkv", "ogv", "oga",
+    "ogg", "opus", "aac", "mp3",
+];
+
+const ALL: [(Opening, &str); 11] = [
     (Opening::Tls, "tls"),
     (Opening::Http, "http"),
+    (Opening::HttpMedia, "http-media"),
     (Opening::Ssh, "ssh"),
     (Opening::Sip, "sip"),
     (Opening::Rtsp, "rtsp"),
@@ -44,6 +53,11 @@ const ALL: [(Opening, &str); 10] = [
 ];
 
 impl Opening {
+    /// Whether what begins like `other` begins like this as well.
+    pub(super) fn takes_in(self, other: Opening) -> bool {
+        self == other || (self == Opening::Http && other == Opening::HttpMedia)
+    }
+
     /// What these bytes begin, if it is any of these.
     pub fn of(protocol: Protocol, bytes: &[u8]) -> Option<Opening> {
         match protocol {
@@ -80,8 +94,23 @@ fn of_text(bytes: &[u8]) -> Option<Opening> {
     } else {
         let of_http =
             [&b"GET"[..], b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"PATCH", b"TRACE"];
-        (of_http.contains(&method) && !target.is_empty()).then_some(Opening::Http)
+        (of_http.contains(&method) && !target.is_empty()).then(|| of_target(target))
     }
+}
+
+/// What is asked for by `/a/b.m4s?c HTTP/1.1 …`, where all of its path has come.
+fn of_target(target: &[u8]) -> Opening {
+    let Some(end) = target.iter().position(|byte| matches!(byte, b' ' | b'?')) else { return Opening::Http };
+    let (path, rest) = target.split_at(end);
+    // BEP 3: how a tracker is asked, wherever it is.
+    if rest.starts_with(b"?info_hash=") || rest.windows(11).any(|it| it == b"&info_hash=") {
+        return Opening::BitTorrent;
+    }
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let dot = name.iter().rposition(|byte| *byte == b'.');
+    let ending = dot.and_then(|dot| std::str::from_utf8(&name[dot + 1..]).ok()).unwrap_or_default();
+    let is_played = PLAYED.iter().any(|it| it.eq_ignore_ascii_case(ending));
+    if is_played { Opening::HttpMedia } else { Opening::Http }
 }
 
 fn of_tcp(bytes: &[u8]) -> Option<Opening> {
@@ -145,6 +174,26 @@ mod tests {
         assert_eq!(udp(&[0xc3, 0, 0, 0, 1, 8]), Some(Opening::Quic));
         let speech = [&[0x80, 18, 0, 1, 0, 0, 0, 160, 1, 2, 3, 4][..], &[7; 20]].concat();
         assert_eq!(udp(&speech), Some(Opening::Rtp));
+    }
+
+    #[test]
+    fn a_request_for_what_is_played_or_for_peers_says_so() {
+        let tcp = |text: &str| Opening::of(Protocol::Tcp, text.as_bytes());
+        for (text, opening) in [
+            ("GET /film/master.m3u8 HTTP/1.1\r\n", Opening::HttpMedia),
+            ("GET http://cdn.test/v/3/seg-17.M4S?token=a.b/c HTTP/1.1\r\n", Opening::HttpMedia),
+            ("GET /announce?info_hash=%12%34&peer_id=-A-&port=6881 HTTP/1.1\r\n", Opening::BitTorrent),
+            ("GET /scrape?key=7&info_hash=%12 HTTP/1.1\r\n", Opening::BitTorrent),
+            ("GET /search?q=info_hash= HTTP/1.1\r\n", Opening::Http),
+            ("GET /a.mp4/index.html HTTP/1.1\r\n", Opening::Http),
+            ("GET /page.ts.html HTTP/1.1\r\n", Opening::Http),
+            ("GET /mp4 HTTP/1.1\r\n", Opening::Http),
+            // It may be longer.
+            ("GET /seg.ts", Opening::Http),
+        ] {
+            assert_eq!(tcp(text), Some(opening), "{text}");
+        }
+        assert!(Opening::Http.takes_in(Opening::HttpMedia) && !Opening::HttpMedia.takes_in(Opening::Http));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The rules that hold where the operator has written none that decides. They believe no mark: anyone can make one.
 
+use std::time::Duration;
+
 use farhop_consent::Category;
 use farhop_units::Bytes;
 
@@ -18,6 +20,15 @@ const LARGE: Behaviour = Behaviour {
     bytes_at_least: Some(Bytes(8_000_000)),
     packet_at_least: Some(Bytes(800)),
     time_at_least: None,
+    packet_at_most: None,
+    rate_at_least: None,
+    rate_at_most: None,
+};
+/// No page takes a minute without a pause, unless the link is so slow that it has carried less by then.
+const LONG: Behaviour = Behaviour {
+    time_at_least: Some(Duration::from_secs(60)),
+    bytes_at_least: Some(Bytes(2_000_000)),
+    packet_at_least: Some(Bytes(800)),
     packet_at_most: None,
     rate_at_least: None,
     rate_at_most: None,
@@ -46,9 +57,12 @@ pub fn standard() -> Vec<Rule> {
         rule("set-up of calls", Interactive, vec![UDP, begins(&[Opening::Stun])]),
         rule("names and time", Interactive, vec![ports(&[(53, 53), (123, 123), (853, 853)])]),
         rule("remote shells", Interactive, vec![begins(&[Opening::Ssh]), Condition::Behaves(SMALL)]),
+        // Somebody waits for it, until it shows that it carries files.
+        rule("shells that begin", Interactive, vec![begins(&[Opening::Ssh]), Condition::Begun]),
         rule("telnet", Interactive, vec![ports(&[(23, 23)])]),
         rule("media", Streaming, vec![ports(&[(554, 554), (1935, 1935), (8554, 8554)])]),
         rule("media by its start", Streaming, vec![begins(&[Opening::Rtsp, Opening::Rtp])]),
+        rule("media by what is asked for", Streaming, vec![begins(&[Opening::HttpMedia])]),
         rule(
             "files and mail",
             Bulk,
@@ -65,10 +79,17 @@ pub fn standard() -> Vec<Rule> {
             ])],
         ),
         rule("large downloads", Bulk, vec![Condition::Behaves(LARGE)]),
+        rule("long downloads", Bulk, vec![Condition::Behaves(LONG)]),
         rule("shells that may carry files", Web, vec![ports(&[(22, 22)])]),
         rule("pages", Web, vec![ports(&[(80, 80), (443, 443), (8080, 8080), (8443, 8443)])]),
         rule("pages by their start", Web, vec![begins(&[Opening::Tls, Opening::Http, Opening::Quic])]),
     ]
+}
+
+/// Those that stand beside these rules of the operator's: one of his own that has the name of a standard one stands for it.
+pub fn standard_beside(own: &[Rule]) -> Vec<Rule> {
+    let is_replaced = |rule: &Rule| own.iter().any(|own| own.name == rule.name);
+    standard().into_iter().filter(|rule| !is_replaced(rule)).collect()
 }
 
 fn rule(name: &str, service: Service, conditions: Vec<Condition>) -> Rule {

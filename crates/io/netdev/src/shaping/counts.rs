@@ -1,6 +1,6 @@
 //! What traffic control says of leaves, read from its text.
 
-use super::tree::{LOST, splitter};
+use super::tree::{LOST, bits, splitter};
 use super::{HANDLE, LeafKind};
 
 /// The kind of queue that splits segments.
@@ -22,10 +22,10 @@ pub struct LeafCounts {
     pub minor: u16,
     /// The kind of its queue; empty where it has none of its own.
     pub kind: String,
-    /// Its guaranteed rate and its ceiling, as traffic control writes them.
-    pub rate: String,
-    /// As above.
-    pub ceiling: String,
+    /// Its guaranteed rate in bits/s, as far as traffic control writes it: four digits at the least.
+    pub rate: u64,
+    /// And its ceiling.
+    pub ceiling: u64,
     /// Bytes sent.
     pub bytes: u64,
     /// Packets sent.
@@ -51,8 +51,8 @@ pub(super) fn read(classes: &str, queues: &str, has_rules: bool) -> Shaped {
                 let minor = id.split_once(':').and_then(|(_, minor)| u16::from_str_radix(minor, 16).ok());
                 leaves.push(LeafCounts {
                     minor: minor.unwrap_or(0),
-                    rate: after("rate").unwrap_or_default().into(),
-                    ceiling: after("ceil").unwrap_or_default().into(),
+                    rate: after("rate").and_then(bits).map_or(0, |(rate, _)| rate),
+                    ceiling: after("ceil").and_then(bits).map_or(0, |(rate, _)| rate),
                     ..LeafCounts::default()
                 });
             }
@@ -140,7 +140,7 @@ mod tests {
 class htb fa40:1 root rate 486400bit ceil 486400bit burst 121b cburst 121b 
  Sent 9999 bytes 9 pkt (dropped 0, overlimits 0 requeues 0) 
  backlog 0b 0p requeues 0
-class htb fa40:10 parent fa40:1 leaf fa50: prio 0 rate 145920bit ceil 145920bit burst 729b cburst 729b 
+class htb fa40:10 parent fa40:1 leaf fa50: prio 0 rate 145920bit ceil 1459Kbit burst 729b cburst 729b 
  Sent 6000 bytes 100 pkt (dropped 2, overlimits 7 requeues 0) 
  backlog 12Kb 9p requeues 0
  lended: 100 borrowed: 0 giants: 0
@@ -157,8 +157,8 @@ class fq_codel 8001:2d2 parent 8001:
         let leaf = LeafCounts {
             minor: 0x10,
             kind: "bfifo".into(),
-            rate: "145920bit".into(),
-            ceiling: "145920bit".into(),
+            rate: 145_920,
+            ceiling: 1_459_000,
             bytes: 6000,
             packets: 100,
             dropped: 2,

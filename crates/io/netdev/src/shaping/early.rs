@@ -83,6 +83,22 @@ pub(super) fn losing_chain(minor: u16, precedence: u8) -> String {
     format!("losing_{minor:x}_{precedence}")
 }
 
+/// Whether what is lost is said in a chain of this name.
+pub(super) fn is_losing_chain(name: &str) -> bool {
+    name.starts_with("losing_")
+}
+
+/// Whether nftables lists such a rule for what is said there: `accept`, or `oifname @governed … meta priority set fa40:f0`.
+pub(super) fn is_told(rule: &str) -> bool {
+    let to = rule.rsplit_once("meta priority set ").map(|(before, class)| (before.trim_end(), class));
+    let class = to.and_then(|(_, class)| u16::from_str_radix(class.strip_prefix(HANDLE)?, 16).ok());
+    let is_share = |before: &str| {
+        let rest = before.strip_prefix("oifname @governed").map(str::trim);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("numgen random mod 100 < "))
+    };
+    rule == "accept" || class == Some(LOST) && to.is_some_and(|(before, _)| is_share(before))
+}
+
 fn losing_text(interface: &str, losing: &[Losing]) -> String {
     let table = rules::table_name(interface);
     let mut text = format!(

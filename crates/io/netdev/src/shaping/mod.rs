@@ -8,17 +8,20 @@
 mod counts;
 mod early;
 mod hold;
+mod listed;
+mod media;
 mod rules;
 mod size;
 mod tree;
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 pub use counts::{LeafCounts, Shaped};
 pub use early::{Crowd, Losing, crowds, set_losing};
 pub use hold::Hold;
+pub use listed::Listed;
+pub use media::Metered;
 
 use crate::host::{feed, run};
 use crate::{Error, Network, capability};
@@ -102,10 +105,10 @@ pub struct Shaping {
     pub round_trip: Duration,
     /// Rules in order; the first that holds decides.
     pub rules: Vec<MarkRule>,
-    /// The leaf of media that [`Shaping::media`] and [`set_media`] name, which goes before all rules.
+    /// The leaf of media that [`Shaping::media`] and [`Shaping::set_media`] name, which go before all rules as far as their meters let them.
     pub media_leaf: u16,
-    /// Addresses and UDP ports of media.
-    pub media: Vec<SocketAddr>,
+    /// Media of calls; none of them is named twice.
+    pub media: Vec<Metered>,
     /// The leaf of what no rule holds for.
     pub otherwise: u16,
     /// Whose echoes ([`crate::Ping`]) go before all rules, and by which leaf: they measure what waits beyond this device.
@@ -130,7 +133,7 @@ pub enum LeafKind {
 }
 
 /// What [`Shaping::apply`] has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// What leaves are made of.
     pub kind: LeafKind,
@@ -138,6 +141,8 @@ pub struct Applied {
     pub new: bool,
     /// Bytes of the largest packet that passes whole, where segments are split; the kernel may not be able to.
     pub whole: Option<u64>,
+    /// How its rules are listed since. What changes them later gives it anew.
+    pub rules: Listed,
 }
 
 impl LeafKind {
@@ -203,8 +208,8 @@ impl Shaping {
     fn put(&self, new: bool) -> Result<Applied, Error> {
         batch(&self.class_lines())?;
         let (kind, whole) = self.put_leaves()?;
-        feed("nft", &["-f", "-"], &self.table())?;
-        Ok(Applied { kind, new, whole })
+        let rules = change_rules(&self.interface, &self.table())?;
+        Ok(Applied { kind, new, whole, rules })
     }
 
     /// Gives each class its rate, in place of the one that it has; queues, and what waits in them, stay.
@@ -215,6 +220,27 @@ impl Shaping {
         debug_assert_eq!(hold.interface(), self.interface, "who changes a device holds it");
         require()?;
         batch(&self.class_lines())
+    }
+
+    /// Lets connections that begin from now on make no longer packets than [`Shaping::longest`], in one step; the other rules stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// Nothing of ours is in force there, or `nft` is missing or refuses.
+    pub fn apply_longest(&self, hold: &Hold) -> Result<Listed, Error> {
+        debug_assert_eq!(hold.interface(), self.interface, "who changes a device holds it");
+        require()?;
+        change_rules(&self.interface, &self.segments_text())
+    }
+
+    /// Names other media than [`Shaping::media`] from now on, in one step; the other rules stay as they are.
+    ///
+    /// # Errors
+    /// Nothing of ours is in force there, or `nft` is missing or refuses.
+    pub fn set_media(&self, hold: &Hold, media: &[Metered]) -> Result<Listed, Error> {
+        debug_assert_eq!(hold.interface(), self.interface, "who changes a device holds it");
+        require()?;
+        change_rules(&self.interface, &media::text(&self.interface, self.media.len(), media, self.media_leaf))
     }
 
     /// What of it somebody has taken away or changed since it was put into force so; `None` where all of it stands.
@@ -231,12 +257,11 @@ impl Shaping {
         if !self.has_rates(&seen.classes) {
             return Ok(Some("the rates of its classes"));
         }
-        let named: BTreeSet<_> =
-            rules::read_passed(&seen.table).into_iter().map(|(media, _)| media).collect();
-        if rules::by_chain(&seen.table) != rules::by_chain(&self.table()) {
+        let listed = Listed::read(&seen.table);
+        if listed.rules != applied.rules.rules {
             return Ok(Some("its rules"));
         }
-        if named != self.media.iter().copied().collect() {
+        if listed.calls != applied.rules.calls {
             return Ok(Some("the media of its calls"));
         }
         let whole = applied.whole.map(|_| size::largest_packet(&self.interface)).transpose()?;
@@ -276,22 +301,19 @@ impl Shaping {
     }
 }
 
-/// Names the media that go first from now on, in one step; the other rules stay as they are.
-///
-/// # Errors
-/// Nothing of ours is in force there, or `nft` is missing or refuses.
-pub fn set_media(hold: &Hold, media: &[SocketAddr]) -> Result<(), Error> {
-    require()?;
-    feed("nft", &["-f", "-"], &rules::media_text(hold.interface(), media))
+/// Changes rules in one step; how they are listed then.
+fn change_rules(interface: &str, text: &str) -> Result<Listed, Error> {
+    feed("nft", &["-f", "-"], text)?;
+    Ok(Listed::read(&list(interface)?))
 }
 
-/// How many packets have left for or from each of the named media since it was named.
+/// How many packets have left for or from each of the named media since they were named; those that share a meter share the count.
 ///
 /// # Errors
 /// Nothing of ours is in force there, or `nft` is missing or refuses.
 pub fn media_passed(interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
     require()?;
-    Ok(rules::read_passed(&list(interface)?))
+    Ok(media::read_passed(&list(interface)?))
 }
 
 /// The table as it is.
@@ -328,6 +350,9 @@ struct Seen {
 }
 
 fn see(interface: &str) -> Result<Option<Seen>, Error> {
+    // `nft` says to nobody else what there is.
+    capability::require_net_admin("seeing how a link is shaped")?;
+    capability::pass_net_admin_on();
     if root(interface)? != Root::Ours {
         return Ok(None);
     }
@@ -460,10 +485,13 @@ mod tests {
                 if let Ok(hold) = &held {
                     refusals.extend([
                         shaping.apply(hold).map(drop),
-                        set_media(hold, &[]),
+                        shaping.set_media(hold, &[]).map(drop),
+                        shaping.apply_longest(hold).map(drop),
                         unshape(hold).map(drop),
                     ]);
                 }
+                let line = shaped("lo").unwrap_err().to_string();
+                assert!(line.starts_with("seeing how a link is shaped needs CAP_NET_ADMIN"), "{line}");
                 for refused in refusals {
                     let line = refused.unwrap_err().to_string();
                     assert!(line.starts_with("shaping a link needs CAP_NET_ADMIN"), "{line}");

@@ -1,10 +1,11 @@
 //! The nftables table: which packet that leaves by the device waits where, and what it is marked with.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 
-use super::{Leaf, MarkRule, Shaping, early};
+use super::{Leaf, MarkRule, Shaping, early, media};
+
+/// What comes in by the device passes there.
+const ARRIVE: &str = "arrive";
 
 /// Whether rules can hold this name as it is: the kernel's `dev_valid_name`, without what would end a text.
 pub(super) fn is_device_name(name: &str) -> bool {
@@ -31,24 +32,11 @@ impl Shaping {
     pub(super) fn table(&self) -> String {
         let name = table_name(&self.interface);
         let mut text = format!("table inet {name}\ndelete table inet {name}\ntable inet {name} {{\n");
-        for (family, kind, is_v4) in [("ip", "ipv4_addr", true), ("ip6", "ipv6_addr", false)] {
-            let elements = elements(&self.media, is_v4);
-            let elements = elements.map_or(String::new(), |list| format!(" elements = {{ {list} }};"));
-            let _ = writeln!(text, "set media_{family} {{ type {kind} . inet_service; counter;{elements} }}");
-        }
         early::put_governed(&mut text);
         for leaf in &self.leaves {
             put_leaf(&mut text, leaf);
         }
-        let _ =
-            writeln!(text, "chain leave {{\ntype filter hook postrouting priority mangle; policy accept;");
-        let _ = writeln!(text, "oifname != \"{}\" accept", self.interface);
-        for family in ["ip", "ip6"] {
-            for (address, port) in [("daddr", "dport"), ("saddr", "sport")] {
-                let media = format!("{family} {address} . udp {port} @media_{family}");
-                let _ = writeln!(text, "{media} goto leaf_{:x}", self.media_leaf);
-            }
-        }
+        text.push_str("chain rules {\n");
         if let Some((address, leaf)) = self.echo {
             let (family, protocol) = if address.is_ipv4() { ("ip", "icmp") } else { ("ip6", "ipv6-icmp") };
             let _ = writeln!(text, "{family} daddr {address} meta l4proto {protocol} goto leaf_{leaf:x}");
@@ -57,39 +45,49 @@ impl Shaping {
             put_rule(&mut text, rule, &target(rule, &self.leaves));
         }
         let _ = writeln!(text, "goto leaf_{:x}\n}}", self.otherwise);
-        if let Some(longest) = self.longest {
-            put_segments(&mut text, &self.interface, longest);
+        media::put(&mut text, &self.media, self.media_leaf);
+        let _ =
+            writeln!(text, "chain leave {{\ntype filter hook postrouting priority mangle; policy accept;");
+        let _ = writeln!(text, "oifname != \"{}\" accept", self.interface);
+        media::put_lookups(&mut text);
+        text.push_str("goto rules\n}\n");
+        let _ =
+            writeln!(text, "chain {ARRIVE} {{\ntype filter hook prerouting priority mangle; policy accept;");
+        for rule in self.segment_rules() {
+            let _ = writeln!(text, "{rule}");
         }
-        text.push_str("}\n");
+        text.push_str("}\n}\n");
         text
     }
-}
 
-/// How many rules each chain of a table has, as we write it or as nftables lists it: each is a line.
-pub(super) fn by_chain(table: &str) -> BTreeMap<&str, usize> {
-    let mut chains = BTreeMap::new();
-    let mut chain = None;
-    for line in table.lines().map(str::trim) {
-        match line.strip_prefix("chain ").and_then(|rest| rest.strip_suffix('{')) {
-            Some(name) => {
-                chain = Some(name.trim());
-                chains.insert(name.trim(), 0);
-            }
-            None if line == "}" => chain = None,
-            None if line.is_empty() || line.starts_with("type filter ") => {}
-            None => {
-                if let Some(rules) = chain.and_then(|chain| chains.get_mut(chain)) {
-                    *rules += 1;
-                }
-            }
+    /// What puts the longest packets in the place of those that were said before, in one step; the other rules stay as they are.
+    pub(super) fn segments_text(&self) -> String {
+        let table = table_name(&self.interface);
+        let mut text = format!("flush chain inet {table} {ARRIVE}\n");
+        for rule in self.segment_rules() {
+            let _ = writeln!(text, "add rule inet {table} {ARRIVE} {rule}");
         }
+        text
     }
-    chains
+
+    /// What comes in by the device and begins a connection announces no longer segments than packets of so many bytes have room for.
+    fn segment_rules(&self) -> Vec<String> {
+        let Some(longest) = self.longest else { return Vec::new() };
+        let others = format!("iifname != \"{}\" accept", self.interface);
+        let most = [("ipv4", 40), ("ipv6", 60)].map(|(family, headers)| {
+            let most = longest.saturating_sub(headers);
+            format!(
+                "meta nfproto {family} tcp flags syn tcp option maxseg size > {most} tcp option maxseg size set {most}"
+            )
+        });
+        [others].into_iter().chain(most).collect()
+    }
 }
 
 /// Whether packets are led to leaves at all; a table that was flushed has its chains and nothing in them.
 pub(super) fn lead_anywhere(table: &str) -> bool {
-    by_chain(table).get("leave").is_some_and(|rules| *rules > 0)
+    let after = table.lines().map(str::trim).skip_while(|line| *line != "chain leave {").skip(1);
+    after.take_while(|line| *line != "}").any(|rule| !rule.is_empty() && !rule.starts_with("type filter "))
 }
 
 /// What leads a packet to its leaf, and marks it: those of its higher drop precedences by chains of their own, where they are counted
@@ -132,20 +130,6 @@ fn target(rule: &MarkRule, leaves: &[Leaf]) -> String {
         1 | 2 if has_higher => early::chain(rule.minor, rule.precedence),
         _ => format!("leaf_{:x}", rule.minor),
     }
-}
-
-/// What comes in by the device and begins a connection announces no longer segments than packets of so many bytes have room for.
-fn put_segments(text: &mut String, interface: &str, longest: u16) {
-    let _ = writeln!(text, "chain arrive {{\ntype filter hook prerouting priority mangle; policy accept;");
-    let _ = writeln!(text, "iifname != \"{interface}\" accept");
-    for (family, headers) in [("ipv4", 40), ("ipv6", 60)] {
-        let most = longest.saturating_sub(headers);
-        let _ = writeln!(
-            text,
-            "meta nfproto {family} tcp flags syn tcp option maxseg size > {most} tcp option maxseg size set {most}"
-        );
-    }
-    text.push_str("}\n");
 }
 
 /// Its conditions are alternatives of families and ends, which nftables has no word for: a line for each.
@@ -200,79 +184,16 @@ fn put_rule(text: &mut String, rule: &MarkRule, target: &str) {
     }
 }
 
-/// What puts other media in the place of those named before.
-pub(super) fn media_text(interface: &str, media: &[SocketAddr]) -> String {
-    let name = table_name(interface);
-    let mut text = String::new();
-    for (family, is_v4) in [("ip", true), ("ip6", false)] {
-        let _ = writeln!(text, "flush set inet {name} media_{family}");
-        if let Some(list) = elements(media, is_v4) {
-            let _ = writeln!(text, "add element inet {name} media_{family} {{ {list} }}");
-        }
-    }
-    text
-}
-
-fn elements(media: &[SocketAddr], is_v4: bool) -> Option<String> {
-    let mut items: Vec<String> = media
-        .iter()
-        .filter(|it| it.is_ipv4() == is_v4)
-        .map(|it| format!("{} . {}", it.ip(), it.port()))
-        .collect();
-    items.sort();
-    items.dedup(); // two calls may share a gateway's port
-    (!items.is_empty()).then(|| items.join(", "))
-}
-
-/// Packets that have left for or from each of the media since they were named: `10.0.0.1 . 16384 counter packets 7 bytes 420`.
-pub(super) fn read_passed(text: &str) -> Vec<(SocketAddr, u64)> {
-    let words: Vec<&str> =
-        text.split(|it: char| it.is_whitespace() || it == ',').filter(|it| !it.is_empty()).collect();
-    let of = |words: &[&str]| match words {
-        [address, ".", port, "counter", "packets", packets] => {
-            let media = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
-            Some((media, packets.parse().ok()?))
-        }
-        _ => None,
-    };
-    words.windows(6).filter_map(of).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_has_passed_is_read_as_nftables_writes_it() {
-        let text = "table inet farhop_link_sat0 {\n\tset media_ip {\n\t\ttype ipv4_addr . inet_service\n\t\tcounter\n\t\telements = { 10.0.0.1 . 16384 counter packets 7 bytes 420,\n\t\t\t     10.0.0.2 . 9 counter packets 0 bytes 0 }\n\t}\n\tset media_ip6 {\n\t\telements = { fd00::1 . 4000 counter packets 1 bytes 80 }\n}\n}";
-        let of = |media: &str, packets| (media.parse().unwrap(), packets);
-        assert_eq!(
-            read_passed(text),
-            [of("10.0.0.1:16384", 7), of("10.0.0.2:9", 0), of("[fd00::1]:4000", 1)]
-        );
-        assert_eq!(read_passed("elements = { x . 1 counter packets 7 bytes 0 }"), []);
-    }
-
-    #[test]
-    fn rules_are_counted_as_nftables_lists_them() {
-        let listed = "table inet farhop_link_sat0 {\n\tset media_ip {\n\t\ttype ipv4_addr . inet_service\n\t\tcounter\n\t}\n\n\tchain leaf_10 {\n\t\tmeta priority set fa40:10\n\t\tip dscp set 46 accept\n\t\taccept\n\t}\n\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t\toifname != \"sat0\" accept\n\t\tgoto leaf_10\n\t}\n}\n";
-        assert_eq!(by_chain(listed), BTreeMap::from([("leaf_10", 3), ("leave", 2)]));
+    fn a_table_that_was_flushed_leads_nowhere() {
+        let listed = "table inet farhop_link_sat0 {\n\tchain leaf_10 {\n\t\taccept\n\t}\n\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t\toifname != \"sat0\" accept\n\t\tgoto rules\n\t}\n}\n";
         assert!(lead_anywhere(listed));
-        let flushed = "table inet x {\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t}\n}\n";
+        let flushed = "table inet x {\n\tchain leave {\n\t\ttype filter hook postrouting priority -150; policy accept;\n\t}\n\tchain rules {\n\t\taccept\n\t}\n}\n";
         assert!(!lead_anywhere(flushed) && !lead_anywhere("table inet x {\n}\n"));
-    }
-
-    #[test]
-    fn who_begins_a_connection_is_heard_to_take_shorter_segments() {
-        let mut text = String::new();
-        put_segments(&mut text, "sat0", 1_000);
-        assert_eq!(by_chain(&text), BTreeMap::from([("arrive", 3)]));
-        for line in [
-            "meta nfproto ipv4 tcp flags syn tcp option maxseg size > 960 tcp option maxseg size set 960",
-            "meta nfproto ipv6 tcp flags syn tcp option maxseg size > 940 tcp option maxseg size set 940",
-        ] {
-            assert!(text.lines().any(|it| it == line), "{text}");
-        }
     }
 
     #[test]
@@ -308,16 +229,6 @@ mod tests {
         assert_eq!(
             text,
             "meta l4proto { tcp, udp } th dport { 53-53 } goto leaf_20\nmeta l4proto { tcp, udp } th sport { 53-53 } goto leaf_20\n"
-        );
-    }
-
-    #[test]
-    fn media_are_named_anew_in_one_step() {
-        let media = ["10.0.0.1:16384", "10.0.0.1:16384", "[fd00::1]:4000"].map(|it| it.parse().unwrap());
-        assert_eq!(
-            media_text("sat0", &media),
-            "flush set inet farhop_link_sat0 media_ip\nadd element inet farhop_link_sat0 media_ip { 10.0.0.1 . 16384 }\n\
-             flush set inet farhop_link_sat0 media_ip6\nadd element inet farhop_link_sat0 media_ip6 { fd00::1 . 4000 }\n"
         );
     }
 }

@@ -102,16 +102,29 @@ impl Shaping {
         Queue { kind: self.kind_of(leaf, applied.kind).as_str(), splits: applied.whole.is_some() }
     }
 
-    /// Whether all classes have their rates and ceilings in what `tc class show` says.
+    /// Whether all classes have their rates and ceilings in what `tc class show` says, and leaves their priorities.
     pub(super) fn has_rates(&self, classes: &str) -> bool {
-        let given: BTreeMap<u16, (&str, &str)> = classes.lines().filter_map(rates).collect();
+        let given: BTreeMap<u16, Class> = classes.lines().filter_map(class).collect();
         let has = |minor: u16, rate: u64, ceiling: u64| {
-            given.get(&minor).is_some_and(|(one, most)| is_rate(one, rate) && is_rate(most, ceiling))
+            given
+                .get(&minor)
+                .is_some_and(|class| is_rate(class.rate, rate) && is_rate(class.ceiling, ceiling))
         };
+        let has_priority =
+            |leaf: &Leaf| given.get(&leaf.minor).is_some_and(|class| class.priority == Some(leaf.priority));
         has(1, self.rate, self.rate)
             && self.groups.iter().all(|group| has(group.minor, group.rate, group.ceiling))
-            && self.leaves.iter().all(|leaf| has(leaf.minor, leaf.rate, leaf.ceiling))
+            && self.leaves.iter().all(|leaf| has(leaf.minor, leaf.rate, leaf.ceiling) && has_priority(leaf))
     }
+}
+
+/// What `tc class show` says of a class.
+#[derive(Debug, PartialEq, Eq)]
+struct Class<'a> {
+    rate: &'a str,
+    ceiling: &'a str,
+    /// A leaf's.
+    priority: Option<u8>,
 }
 
 /// What splits segments before a leaf: the handle of that queue.
@@ -119,28 +132,33 @@ pub(super) fn splitter(minor: u16) -> String {
     format!("fb{minor:02x}:")
 }
 
-/// `class htb fa40:10 parent fa40:1 leaf fb10: prio 0 rate 145920bit ceil 1459Kbit …`: the class below our root, its rate and its ceiling.
-fn rates(line: &str) -> Option<(u16, (&str, &str))> {
+/// `class htb fa40:10 parent fa40:1 leaf fb10: prio 0 rate 145920bit ceil 1459Kbit …`: the class below our root, by its number.
+fn class(line: &str) -> Option<(u16, Class<'_>)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ["class", "htb", id, ..] = words[..] else { return None };
     let minor = u16::from_str_radix(id.strip_prefix(HANDLE)?, 16).ok()?;
     let after =
         |word: &str| words.iter().position(|it| *it == word).and_then(|at| words.get(at + 1).copied());
-    Some((minor, (after("rate")?, after("ceil")?)))
+    let priority = after("prio").and_then(|word| word.parse().ok());
+    Some((minor, Class { rate: after("rate")?, ceiling: after("ceil")?, priority }))
 }
 
 /// Whether `text` is how traffic control writes this rate: as whole units, of bytes at the least.
 fn is_rate(text: &str, rate: u64) -> bool {
+    bits(text).is_some_and(|(said, unit)| said.abs_diff(rate) < unit.max(8))
+}
+
+/// A rate as traffic control writes it, such as `1178Kbit`: bits/s, and those of the unit, of which whole ones are written.
+pub(super) fn bits(text: &str) -> Option<(u64, u64)> {
     let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "bit" => 1,
         "Kbit" => 1_000,
         "Mbit" => 1_000_000,
         "Gbit" => 1_000_000_000,
-        _ => return false,
+        _ => return None,
     };
-    let said = digits.parse::<u64>().ok().and_then(|it| it.checked_mul(unit));
-    said.is_some_and(|said| said.abs_diff(rate) < unit.max(8))
+    Some((digits.parse::<u64>().ok()?.checked_mul(unit)?, unit))
 }
 
 #[cfg(test)]
@@ -162,13 +180,14 @@ mod tests {
             assert_eq!(is_rate(text, rate), is_it, "{text}");
         }
         let line = "class htb fa40:10 parent fa40:1 leaf fb10: prio 0 rate 145920bit ceil 1459Kbit burst 729b cburst 729b ";
-        assert_eq!(rates(line), Some((0x10, ("145920bit", "1459Kbit"))));
+        let has = |rate, ceiling, priority| Class { rate, ceiling, priority };
+        assert_eq!(class(line), Some((0x10, has("145920bit", "1459Kbit", Some(0)))));
         assert_eq!(
-            rates("class htb fa40:1 root rate 2Mbit ceil 2Mbit burst 1b cburst 1b"),
-            Some((1, ("2Mbit", "2Mbit")))
+            class("class htb fa40:1 root rate 2Mbit ceil 2Mbit burst 1b cburst 1b"),
+            Some((1, has("2Mbit", "2Mbit", None)))
         );
         assert_eq!(
-            (rates("class tbf fb60:1 parent fb60: "), rates("class htb 1:10 rate 1bit ceil 1bit")),
+            (class("class tbf fb60:1 parent fb60: "), class("class htb 1:10 rate 1bit ceil 1bit")),
             (None, None)
         );
     }
