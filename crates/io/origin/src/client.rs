@@ -3,14 +3,15 @@
 use crate::connect::{Connector, Destination};
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::open::Opener;
+use crate::open::{Offer, Opener};
 use crate::pool::{Connection, Lent, Next, Opened, Opening, Partition, Pool};
+use crate::replay::Allowance;
 use crate::request::{Request, Scheme};
 use crate::resolve::Resolve;
 use crate::response::Response;
 use crate::sending::{Failed, Sending};
 use crate::settings::Settings;
-use crate::tls::{Protocol, Trust};
+use crate::tls::Trust;
 use crate::websocket::{self, Upgraded};
 use http::{HeaderMap, StatusCode, Version};
 use std::net::IpAddr;
@@ -21,6 +22,9 @@ use tokio::net::{TcpSocket, TcpStream};
 /// is sent; with many under way that can happen to one of them several times.
 const ATTEMPTS: usize = 8;
 
+/// How often one is sent again of which nobody knows what the origin has done with it.
+const REPEATS: usize = 2;
+
 /// Fetches from origins. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
@@ -28,6 +32,7 @@ pub struct Client {
     opener: Opener,
     pool: Arc<Pool>,
     settings: Arc<Settings>,
+    uploads: Allowance,
 }
 
 impl Client {
@@ -37,7 +42,8 @@ impl Client {
         let settings = Arc::new(settings);
         let connector = Connector::new(guard, resolver, settings.clone());
         let opener = Opener::new(connector.clone(), trust, settings.clone());
-        Client { connector, opener, pool: Pool::new(settings.clone()), settings }
+        let uploads = Allowance::new(settings.upload, settings.uploads);
+        Client { connector, opener, pool: Pool::new(settings.clone()), settings, uploads }
     }
 
     /// A plain TCP connection for a tunnel, past the same guard.
@@ -75,7 +81,7 @@ impl Client {
         let place = self.pool.place(partition, scheme, destination);
         let Some(reserved) = self.pool.reserve() else { return Ok(()) };
         let Some(opening) = place.prepare() else { return Ok(()) };
-        match self.opener.open(scheme, destination, opening.offers()).await {
+        match self.opener.open(scheme, destination, opening.offer()).await {
             Ok(opened) => {
                 opening.kept(opened, reserved);
                 Ok(())
@@ -90,9 +96,10 @@ impl Client {
     /// Sends a request and waits for the head of the final response; informational heads go to `informational`, from
     /// another task. Redirects are responses like any other. Dropping the future gives the exchange up.
     ///
-    /// A request without body whose method is idempotent is sent once more when a kept connection turns out to have
-    /// been closed (RFC 9112 §9.3.1). A request that an origin says not to have acted on is sent again whatever it is
-    /// (RFC 9113 §8.7), unless its body came in pieces. Nothing else is ever sent twice.
+    /// A request whose method is idempotent is sent again when a connection that was kept, or that others share, ends without
+    /// an answer (RFC 9110 §9.2.2, RFC 9112 §9.3.1). Any other goes on no HTTP/1 connection that was used before: the origin may
+    /// be closing it at this moment, and nobody could tell. A request that an origin says not to have acted on is sent again
+    /// whatever it is (RFC 9113 §8.7). Both as long as the body is kept ([`Settings::upload`]); nothing else is ever sent twice.
     ///
     /// # Errors
     /// Whatever keeps a whole, unambiguous response head from arriving.
@@ -103,23 +110,30 @@ impl Client {
     ) -> Result<Response, Error> {
         let (scheme, destination) = (request.scheme, request.destination.clone());
         let place = self.pool.place(&request.partition, scheme, &destination);
-        let mut sending = Sending::new(request, Arc::new(informational), &self.settings)?;
-        // Whether to leave connections alone that were kept: they may all have been closed.
-        let mut fresh = false;
+        let (is_login, spare) = (request.partition.is_single(), request.upload.spare(&self.uploads));
+        let mut sending = Sending::new(request, Arc::new(informational), &self.settings)?.with(spare);
+        // Whether to leave connections alone that were used before; but the only one is what somebody has logged in.
+        let mut fresh = !sending.is_repeatable() && !is_login;
+        let mut repeats = 0;
         for _ in 0..ATTEMPTS {
             let (connection, kept) = match place.next(fresh).await? {
                 Next::Kept(connection) => (connection, true),
                 Next::Open(opening) => (self.open(opening, scheme, &destination).await?, false),
             };
-            let sent = match connection {
-                Connection::Http1(lent) => sending.over_http1(lent).await,
-                Connection::Http2(share) => sending.over_http2(share).await,
+            let (sent, shared) = match connection {
+                Connection::Http1(lent) => (sending.over_http1(lent).await, false),
+                Connection::Http2(share) => (sending.over_http2(share).await, true),
             };
             match sent {
                 Ok(response) => return Ok(response),
                 Err(Failed::For(error)) => return Err(error),
                 Err(Failed::Unsent) => fresh = true,
-                Err(Failed::Unanswered) if kept && sending.is_repeatable() => fresh = true,
+                Err(Failed::Unanswered)
+                    if (kept || shared) && repeats < REPEATS && sending.is_repeatable() =>
+                {
+                    repeats += 1;
+                    fresh = true;
+                }
                 Err(Failed::Unprocessed) => {}
                 Err(Failed::WantsHttp1) => place.must_be_http1(),
                 Err(Failed::Unanswered) => return Err(Error::Closed),
@@ -145,7 +159,7 @@ impl Client {
             let not_offered =
                 || Err(Error::Malformed("the origin speaks HTTP/2 where it was not offered".into()));
             let connection = match place {
-                None => match self.opener.open(scheme, &destination, &[Protocol::Http1]).await? {
+                None => match self.opener.open(scheme, &destination, &Offer::HTTP1).await? {
                     Opened::Http1(connection) => return Ok(Lent::alone(connection)),
                     Opened::Http2(_) => return not_offered(),
                 },
@@ -173,7 +187,7 @@ impl Client {
         scheme: Scheme,
         destination: &Destination,
     ) -> Result<Connection, Error> {
-        match self.opener.open(scheme, destination, opening.offers()).await {
+        match self.opener.open(scheme, destination, opening.offer()).await {
             Ok(opened) => Ok(opening.used(opened)),
             Err(error) => {
                 opening.failed(&error);

@@ -161,7 +161,7 @@ mod tests {
     async fn connected(answers: usize, after: Duration) -> Http2 {
         let (near, far) = tokio::io::duplex(1 << 16);
         tokio::spawn(origin(far, answers, after));
-        Http2::start(near, &Arc::new(Settings::default()), None).await.unwrap()
+        Http2::start(near, &Arc::new(Settings::default()), None, None).await.unwrap()
     }
 
     /// Whether a request was answered, and how long that took to be clear.

@@ -37,17 +37,20 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Speaks HTTP/2 on `io`, whose round trip is `trip`.
+    /// Speaks HTTP/2 on `io`, whose round trip is `trip`. Until the origin has said how many exchanges it lets be under way,
+    /// they are no more than `streams`, if that is known.
     pub(crate) async fn start<T>(
         io: T,
         settings: &Arc<Settings>,
         trip: Option<Duration>,
+        streams: Option<usize>,
     ) -> Result<Http2, Error>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (given, traffic) = (Given::new(settings.room(trip)), Traffic::default());
         let handshake = h2::client::Builder::new()
+            .initial_max_send_streams(streams.unwrap_or(usize::MAX))
             .enable_push(false)
             .initial_window_size(window(given.room().stream))
             .initial_connection_window_size(window(given.room().connection))
@@ -65,9 +68,14 @@ impl Http2 {
         !matches!(ready, Poll::Ready(Err(_)))
     }
 
-    /// How many exchanges may be under way: as many as the origin lets (RFC 9113 §5.1.2), and none of which another holds back.
+    /// How many exchanges may be under way: as many as the origin lets, and none of which another holds back.
     pub(crate) fn exchanges(&self) -> usize {
-        self.sender.current_max_send_streams().min(self.settings.room(self.trip).streams())
+        self.streams().min(self.settings.room(self.trip).streams())
+    }
+
+    /// How many the origin lets, as far as it has said so (RFC 9113 §5.1.2).
+    pub(crate) fn streams(&self) -> usize {
+        self.sender.current_max_send_streams()
     }
 
     /// Sends a request head, and starts sending the body if there is one.

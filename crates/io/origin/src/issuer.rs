@@ -2,7 +2,7 @@
 //! (RFC 5280 §4.2.2.1), as browsers do. What comes is judged with the rest of the chain, so that whoever answers proves nothing.
 
 use crate::connect::Destination;
-use crate::open::Opener;
+use crate::open::{Offer, Opener};
 use crate::pool::{Lent, Opened, Partition};
 use crate::request::{Request, Scheme};
 use crate::sending::Sending;
@@ -32,7 +32,8 @@ impl Opener {
         let uri: Uri = url.parse().ok()?;
         let destination = Destination::of_url(uri.scheme_str()?, uri.authority()?.as_str()).ok()?;
         let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let Ok(Opened::Http1(connection)) = self.open_once(Scheme::Http, &destination, &[]).await else {
+        let Ok(Opened::Http1(connection)) = self.open_once(Scheme::Http, &destination, &Offer::HTTP1).await
+        else {
             return None;
         };
         let request = Request {

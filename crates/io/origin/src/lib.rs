@@ -20,6 +20,7 @@ mod name_server_sockets;
 mod name_servers;
 mod open;
 mod pool;
+mod replay;
 mod request;
 mod resolve;
 mod response;

@@ -15,6 +15,20 @@ use std::sync::Arc;
 /// Issuers of one chain that are fetched at the most.
 const ISSUERS: usize = 3;
 
+/// What is offered to an origin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    /// The best first.
+    pub(crate) protocols: &'static [Protocol],
+    /// How many exchanges it lets be under way on an HTTP/2 connection, if it has said so on another.
+    pub(crate) streams: Option<usize>,
+}
+
+impl Offer {
+    /// HTTP/1 and nothing else.
+    pub(crate) const HTTP1: Offer = Offer { protocols: &[Protocol::Http1], streams: None };
+}
+
 /// See the module.
 #[derive(Clone)]
 pub(crate) struct Opener {
@@ -29,7 +43,7 @@ impl Opener {
         Opener { connector, tls, settings }
     }
 
-    /// Opens a connection; within TLS it speaks one of `offered`, else HTTP/1. A handshake that is cut off without a word is begun
+    /// Opens a connection; within TLS it speaks one of what is offered, else HTTP/1. A handshake that is cut off without a word is begun
     /// anew, once: who looks for what an origin can't do learns nothing from a server that has just been restarted, and
     /// nothing of any request has been said.
     ///
@@ -39,11 +53,11 @@ impl Opener {
         &self,
         scheme: Scheme,
         destination: &Destination,
-        offered: &[Protocol],
+        offer: &Offer,
     ) -> Result<Opened, Error> {
-        let mut opened = self.open_once(scheme, destination, offered).await;
+        let mut opened = self.open_once(scheme, destination, offer).await;
         if let Err(Error::Tls { failure: HandshakeFailure::Closed, .. }) = opened {
-            opened = self.open_once(scheme, destination, offered).await;
+            opened = self.open_once(scheme, destination, offer).await;
         }
         let mut fetched = Vec::new();
         while fetched.len() < ISSUERS
@@ -54,7 +68,7 @@ impl Opener {
         {
             self.tls.issuers().keep(at.clone(), issuer);
             fetched.push(at.clone());
-            opened = self.open_once(scheme, destination, offered).await;
+            opened = self.open_once(scheme, destination, offer).await;
         }
         if matches!(opened, Err(Error::Certificate { .. })) {
             // Anybody may have said so, and another time it may be true.
@@ -72,7 +86,7 @@ impl Opener {
         &self,
         scheme: Scheme,
         destination: &Destination,
-        offered: &[Protocol],
+        offer: &Offer,
     ) -> Result<Opened, Error> {
         let stream = self.connector.connect(destination).await?;
         if scheme == Scheme::Http {
@@ -80,10 +94,12 @@ impl Opener {
         }
         let trip = round_trip(&stream);
         let patience = self.settings.connect_timeout();
-        let (stream, protocol) = self.tls.connect(stream, destination, offered, patience).await?;
+        let (stream, protocol) = self.tls.connect(stream, destination, offer.protocols, patience).await?;
         match protocol {
             Protocol::Http1 => Http1::start(stream, &self.settings).await.map(Opened::Http1),
-            Protocol::Http2 => Http2::start(stream, &self.settings, trip).await.map(Opened::Http2),
+            Protocol::Http2 => {
+                Http2::start(stream, &self.settings, trip, offer.streams).await.map(Opened::Http2)
+            }
         }
     }
 }

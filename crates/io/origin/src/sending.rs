@@ -9,7 +9,7 @@ use crate::pool::{Lent, Share};
 use crate::request::{Head, Request};
 use crate::response::{Lease, Response, ResponseBody, check_head};
 use crate::settings::{FLOOD, Settings};
-use crate::upload::{Progress, Upload, UploadBody};
+use crate::upload::{Progress, Spare, UploadBody};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 use hyper::body::{Body, Incoming};
@@ -44,8 +44,9 @@ pub(crate) struct Sending {
     head: Head,
     /// Taken by the attempt that sends it.
     body: Option<UploadBody>,
-    /// What to make another body of, where that can be.
-    spare: Option<Upload>,
+    /// What to make another body of, where that is wanted, and its length in bytes where that is known.
+    spare: Option<Spare>,
+    length: Option<u64>,
     progress: Arc<Progress>,
     informational: Informational,
     settings: Arc<Settings>,
@@ -67,27 +68,35 @@ impl Sending {
             Some(patience) => Arc::new(settings.with_patience(patience)),
             None => settings.clone(),
         };
-        let head = Head::new(method, scheme, &destination, path, fields, upload.length());
+        let length = upload.length();
+        let head = Head::new(method, scheme, &destination, path, fields, length);
         let progress = Progress::new();
-        let spare = upload.again();
         let body = Some(upload.into_body(progress.clone()));
-        Ok(Sending { head, body, spare, progress, informational, settings })
+        Ok(Sending { head, body, spare: None, length, progress, informational, settings })
+    }
+
+    /// The same with what makes its body once more, held until the exchange is answered or has failed.
+    pub(crate) fn with(self, spare: Spare) -> Self {
+        Sending { spare: Some(spare), ..self }
     }
 
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Whether the request may be sent twice although the origin may have acted on it (RFC 9110 §9.2.2). One with a
-    /// body would also have to be at hand as a whole.
+    /// Whether the request may be sent twice although the origin may have acted on it (RFC 9110 §9.2.2), and can be:
+    /// its body is at hand.
     pub(crate) fn is_repeatable(&self) -> bool {
-        self.head.method.is_idempotent() && self.spare.as_ref().is_some_and(Upload::is_empty)
+        is_idempotent(&self.head.method)
+            && self.spare.as_ref().is_some_and(|spare| spare.is_kept(self.length))
     }
 
     /// Makes the body anew after an attempt has taken it; `false` if it is spent.
     pub(crate) fn renew(&mut self) -> bool {
         if self.body.is_none() {
-            let spare = self.spare.as_ref().and_then(Upload::again);
+            // Of its own: the attempt before may not know yet that it has failed.
+            self.progress = Progress::new();
+            let spare = self.spare.as_ref().and_then(|spare| spare.again(self.length));
             self.body = spare.map(|upload| upload.into_body(self.progress.clone()));
         }
         self.body.is_some()
@@ -245,6 +254,11 @@ impl Sending {
             to: self.informational.clone(),
         }
     }
+}
+
+/// RFC 9110 §9.2.2, and of the methods registered since those that only ask (RFC 4918, RFC 3253, RFC 5323).
+fn is_idempotent(method: &Method) -> bool {
+    method.is_idempotent() || matches!(method.as_str(), "PROPFIND" | "REPORT" | "SEARCH")
 }
 
 /// Passes informational heads on, the first few of them.

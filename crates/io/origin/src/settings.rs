@@ -40,6 +40,10 @@ pub struct Settings {
     pub connection_window: Bytes,
     /// What is known of the ways that answers take, by which both may be more.
     pub ways: Ways,
+    /// Bytes of a request body that are kept, until its response begins, for the case that it has to be sent again.
+    pub upload: Bytes,
+    /// The same of all request bodies together.
+    pub uploads: Bytes,
     /// Bytes of a response head, and of trailers.
     pub head: Bytes,
     /// Field lines of a response head.
@@ -102,6 +106,9 @@ impl Default for Settings {
             stream_window: Bytes(1024 * 1024),
             connection_window: Bytes(32 * 1024 * 1024),
             ways: Ways::default(),
+            // Whoever refuses a request does so before it has taken much: the windows that servers give are of this size.
+            upload: Bytes(1024 * 1024),
+            uploads: Bytes(32 * 1024 * 1024),
             head: Bytes(64 * 1024),
             fields: 256,
             informational: 16,

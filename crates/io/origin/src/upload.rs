@@ -1,6 +1,7 @@
 //! Request bodies: given piece by piece, sent as the origin takes them, and watched for progress.
 
 use crate::error::Error;
+use crate::replay::{Allowance, Piece, Pieces, Replay};
 use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
@@ -14,12 +15,6 @@ use tokio::time::{Instant, sleep_until};
 
 /// Pieces that may wait between the giver and the socket.
 const PIECES_AHEAD: usize = 4;
-
-enum Piece {
-    Data(Bytes),
-    /// The proper end.
-    End(Option<HeaderMap>),
-}
 
 /// The giving end of a request body. Dropped before [`UploadSender::finish`], it makes the exchange fail: an origin
 /// never takes half a body for a whole one.
@@ -71,7 +66,35 @@ pub struct Upload {
 enum Source {
     Empty,
     Whole(Bytes),
-    Pieces(mpsc::Receiver<Piece>),
+    Pieces(Pieces),
+}
+
+/// What makes a body once more.
+#[derive(Debug)]
+pub(crate) enum Spare {
+    Empty,
+    Whole(Bytes),
+    Pieces(Replay),
+}
+
+impl Spare {
+    /// The same body from its beginning; `None` if what was taken of it is not kept any more.
+    pub(crate) fn again(&self, length: Option<u64>) -> Option<Upload> {
+        let source = match self {
+            Spare::Empty => Source::Empty,
+            Spare::Whole(data) => Source::Whole(data.clone()),
+            Spare::Pieces(replay) => Source::Pieces(replay.again()?),
+        };
+        Some(Upload { source, length })
+    }
+
+    /// Whether [`again`](Self::again) can be counted on.
+    pub(crate) fn is_kept(&self, length: Option<u64>) -> bool {
+        match self {
+            Spare::Empty | Spare::Whole(_) => true,
+            Spare::Pieces(replay) => replay.is_kept(length),
+        }
+    }
 }
 
 impl Upload {
@@ -88,7 +111,10 @@ impl Upload {
     /// A body that comes piece by piece; `length` is its size in bytes where that is known, else it is chunked.
     pub fn streamed(length: Option<u64>) -> (UploadSender, Upload) {
         let (pieces, receiver) = mpsc::channel(PIECES_AHEAD);
-        (UploadSender { pieces, rest: length }, Upload { source: Source::Pieces(receiver), length })
+        (
+            UploadSender { pieces, rest: length },
+            Upload { source: Source::Pieces(Pieces::new(receiver)), length },
+        )
     }
 
     /// Whether there is no body at all.
@@ -96,12 +122,12 @@ impl Upload {
         matches!(self.source, Source::Empty)
     }
 
-    /// The same body once more, unless its pieces come from someone who gives them once.
-    pub(crate) fn again(&self) -> Option<Upload> {
+    /// What makes it once more. Pieces come from someone who gives them once: they are kept as they are taken.
+    pub(crate) fn spare(&self, allowance: &Allowance) -> Spare {
         match &self.source {
-            Source::Empty => Some(Upload::empty()),
-            Source::Whole(data) => Some(Upload::whole(data.clone())),
-            Source::Pieces(_) => None,
+            Source::Empty => Spare::Empty,
+            Source::Whole(data) => Spare::Whole(data.clone()),
+            Source::Pieces(pieces) => Spare::Pieces(pieces.keep(allowance)),
         }
     }
 
@@ -206,7 +232,7 @@ impl UploadBody {
         Poll::Ready(match &mut self.source {
             Source::Empty => Ok(None),
             Source::Whole(data) => Ok(Some(Frame::data(std::mem::take(data)))),
-            Source::Pieces(pieces) => match pieces.poll_recv(cx) {
+            Source::Pieces(pieces) => match pieces.poll_next(cx) {
                 Poll::Pending => {
                     self.progress.upload_is(UploadState::WaitsForGiver);
                     return Poll::Pending;

@@ -4,7 +4,9 @@
 
 mod support;
 
-use farhop_origin::{Client, Destination, Error, FixedResolver, Guard, Partition, Settings, Upload};
+use farhop_origin::{
+    Client, Destination, Error, FixedResolver, Guard, Partition, Request, Scheme, Settings, Upload,
+};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -333,22 +335,60 @@ async fn closes_on_second() -> (Origin, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn a_stale_connection_is_replaced_for_bodiless_idempotent_requests_only() {
-    let (origin, seen) = closes_on_second().await;
+async fn a_stale_connection_is_replaced_for_idempotent_requests_and_used_by_no_others() {
     let client = client();
-    drop(fetch(&client, origin.get("/1")).await.unwrap());
-    drop(fetch(&client, origin.get("/2")).await.unwrap());
-    assert_eq!(*seen.lock().unwrap(), ["GET /1 HTTP/1.1", "GET /2 HTTP/1.1", "GET /2 HTTP/1.1"]);
-
-    for request in [
-        |origin: &Origin| origin.request(Method::POST, "/p", Upload::empty()),
-        |origin: &Origin| origin.request(Method::PUT, "/p", Upload::whole("x".into())),
+    for (method, upload, times) in [
+        (Method::GET, Upload::empty(), 2),
+        (Method::PUT, Upload::whole("x".into()), 2),
+        (Method::DELETE, given("in pieces"), 2),
+        (Method::from_bytes(b"PROPFIND").unwrap(), given("<propfind/>"), 2),
+        (Method::POST, Upload::empty(), 1),
+        (Method::POST, Upload::whole("x".into()), 1),
+        (Method::PATCH, given("in pieces"), 1),
     ] {
         let (origin, seen) = closes_on_second().await;
         drop(fetch(&client, origin.get("/1")).await.unwrap());
-        assert_eq!(fetch(&client, request(&origin)).await.unwrap_err(), Error::Closed);
-        assert_eq!(seen.lock().unwrap().len(), 2, "sent once");
+        let response = fetch(&client, origin.request(method.clone(), "/2", upload)).await;
+        assert_eq!(response.unwrap().status, 200, "{method}");
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen[0], "GET /1 HTTP/1.1");
+        assert_eq!(seen[1..], vec![format!("{method} /2 HTTP/1.1"); times]);
+        assert_eq!(origin.connections(), 2);
     }
+}
+
+/// A body that comes in one piece from someone who gives it once.
+fn given(body: &'static str) -> Upload {
+    let (mut sender, upload) = Upload::streamed(Some(body.len() as u64));
+    tokio::spawn(async move { sender.send(body.into()).await });
+    upload
+}
+
+#[tokio::test]
+async fn what_may_be_sent_once_goes_on_a_connection_made_ahead_or_makes_room_for_one() {
+    let (told, mut closes) = tokio::sync::mpsc::unbounded_channel();
+    let origin = Origin::start(move |mut stream, number| {
+        let told = told.clone();
+        async move {
+            while !read_head(&mut stream).await.is_empty() {
+                stream.write_all(EMPTY).await.unwrap();
+            }
+            told.send(number).unwrap();
+        }
+    })
+    .await;
+    let client = client_with(Settings { connections: 1, ..Settings::default() });
+    let post = || origin.request(Method::POST, "/", Upload::empty());
+    client.prepare(&Partition::new("user"), Scheme::Http, &origin.destination()).await.unwrap();
+    drop(fetch(&client, post()).await.unwrap());
+    assert_eq!(origin.connections(), 1);
+    drop(fetch(&client, post()).await.unwrap());
+    assert_eq!((origin.connections(), closes.recv().await), (2, Some(0)));
+    // What is logged in is the connection.
+    let login = || Request { partition: Partition::single("login"), ..post() };
+    drop(fetch(&client, login()).await.unwrap());
+    drop(fetch(&client, login()).await.unwrap());
+    assert_eq!(origin.connections(), 3);
 }
 
 #[tokio::test]
@@ -356,6 +396,9 @@ async fn a_fresh_connection_that_closes_is_not_retried() {
     let origin = Origin::answering("").await;
     assert_eq!(fetch(&client(), origin.get("/")).await.unwrap_err(), Error::Closed);
     assert_eq!(origin.connections(), 1);
+    let post = origin.request(Method::POST, "/", given("once"));
+    assert_eq!(fetch(&client(), post).await.unwrap_err(), Error::Closed);
+    assert_eq!(origin.connections(), 2);
 }
 
 #[tokio::test]

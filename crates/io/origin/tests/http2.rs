@@ -90,21 +90,6 @@ async fn a_request_that_was_not_processed_is_sent_again_whatever_it_is() {
 }
 
 #[tokio::test]
-async fn an_upload_in_pieces_is_never_sent_again() {
-    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
-        let number = wire.request().await.unwrap();
-        wire.reset(number, REFUSED_STREAM).await;
-        assert!(wire.request().await.is_none());
-    })
-    .await;
-    let (mut sender, upload) = Upload::streamed(Some(10));
-    let giving = tokio::spawn(async move { while sender.send("x".into()).await.is_ok() {} });
-    let error = fetch(&client, secure(&origin, Method::PUT, "/", upload)).await.unwrap_err();
-    assert_eq!((&error, error.retry_can_help()), (&Error::Closed, true));
-    giving.await.unwrap();
-}
-
-#[tokio::test]
 async fn a_request_that_is_refused_for_ever_fails() {
     let (origin, client) = raw_origin(&[], |mut wire, _| async move {
         while let Some(number) = wire.request().await {

@@ -433,13 +433,13 @@ async fn a_preparation_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_stale_http2_connection_is_replaced_for_bodiless_idempotent_requests_only() {
+async fn a_stale_http2_connection_is_replaced_for_idempotent_requests_only() {
     let root = Authority::root("Root");
     let config = || config(&root.issue(&params(&[HOST])), &["h2"], &BOTH_VERSIONS);
     for (method, upload, again) in [
         (Method::GET, Upload::empty(), true),
         (Method::POST, Upload::empty(), false),
-        (Method::PUT, Upload::whole("x".into()), false),
+        (Method::PUT, Upload::whole("x".into()), true),
     ] {
         let asked = Arc::new(Mutex::new(0));
         let count = asked.clone();

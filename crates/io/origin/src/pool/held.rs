@@ -7,6 +7,7 @@ use super::place::{Connection, Idle, Place, Shared, State};
 use crate::error::Error;
 use crate::http1::Http1;
 use crate::http2::Http2;
+use crate::open::Offer;
 use crate::tls::Protocol;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -22,18 +23,18 @@ pub(crate) struct Opening {
     place: Arc<Place>,
     number: u64,
     awaited: bool,
-    http1: bool,
+    offer: Offer,
     over: bool,
 }
 
 impl Opening {
-    pub(super) fn new(place: Arc<Place>, number: u64, awaited: bool, http1: bool) -> Opening {
-        Opening { place, number, awaited, http1, over: false }
+    pub(super) fn new(place: Arc<Place>, number: u64, awaited: bool, offer: Offer) -> Opening {
+        Opening { place, number, awaited, offer, over: false }
     }
 
-    /// What to offer to the origin, the best first.
-    pub(crate) fn offers(&self) -> &'static [Protocol] {
-        if self.http1 { &[Protocol::Http1] } else { &[Protocol::Http2, Protocol::Http1] }
+    /// What to offer to the origin.
+    pub(crate) fn offer(&self) -> &Offer {
+        &self.offer
     }
 
     /// It is open and used at once.

@@ -10,6 +10,7 @@ use super::lock;
 use crate::error::Error;
 use crate::http1::Http1;
 use crate::http2::Http2;
+use crate::open::Offer;
 use crate::request::Scheme;
 use crate::settings::Settings;
 use crate::tls::Protocol;
@@ -53,6 +54,8 @@ pub(super) struct State {
     pub(super) speaks: Option<Protocol>,
     /// The origin has said that it must be HTTP/1.
     only_http1: bool,
+    /// How many exchanges on a connection the origin was last known to let be under way.
+    streams: Option<usize>,
 }
 
 /// An HTTP/1 connection that nobody uses.
@@ -135,8 +138,8 @@ impl Place {
         }
     }
 
-    /// Waits for a connection, or for the right to open one. With `fresh` none that was used before: they may all have
-    /// been closed.
+    /// Waits for a connection, or for the right to open one. With `fresh` no HTTP/1 connection that was used before: the origin
+    /// may be closing it.
     ///
     /// While something comes on the connections ahead it is waited for as long as it takes: who asks waits for a download as at
     /// the origin itself, and can leave.
@@ -200,7 +203,7 @@ impl Place {
             let share = Share::new(self.clone(), connection, number);
             return Ok(Next::Kept(Connection::Http2(share)));
         }
-        if !fresh && let Some(idle) = state.idle.pop() {
+        if let Some(idle) = state.take_idle(fresh) {
             state.busy += 1;
             let lent = Lent::of(self.clone(), idle.connection);
             return Ok(Next::Kept(Connection::Http1(lent)));
@@ -210,6 +213,10 @@ impl Place {
         }
         if state.busy + state.shared.len() >= self.most {
             return Err(Wait::For(None));
+        }
+        if state.busy + state.shared.len() + state.idle.len() >= self.most {
+            // The one unused the longest makes room.
+            drop(state.idle.remove(0));
         }
         let awaited = state.speaks != Some(Protocol::Http1);
         Ok(Next::Open(self.opening(&mut state, awaited)))
@@ -227,8 +234,9 @@ impl Place {
         state.busy += 1;
         state.opening += 1;
         state.awaited |= awaited;
-        let http1 = state.only_http1;
-        Opening::new(self.clone(), state.opening, awaited, http1)
+        let both = Offer { protocols: &[Protocol::Http2, Protocol::Http1], streams: state.streams };
+        let offer = if state.only_http1 { Offer::HTTP1 } else { both };
+        Opening::new(self.clone(), state.opening, awaited, offer)
     }
 
     /// From now on only HTTP/1 is offered (RFC 9113 §7, HTTP_1_1_REQUIRED).
@@ -266,10 +274,18 @@ impl Place {
 impl State {
     fn drop_unusable(&mut self, settings: &Settings) {
         self.idle.retain(|idle| idle.connection.sender.is_ready() && !idle.unused.is_for_too_long(settings));
+        // What has just ended may have said it as well.
+        self.streams = self.shared.iter().map(|shared| shared.connection.streams()).min().or(self.streams);
         self.shared.retain(|shared| {
             let unused = shared.unused.as_ref().is_some_and(|unused| unused.is_for_too_long(settings));
             shared.connection.is_open() && !unused
         });
+    }
+
+    /// The connection that was used last; with `fresh` one that was opened ahead and never used.
+    fn take_idle(&mut self, fresh: bool) -> Option<Idle> {
+        let at = self.idle.iter().rposition(|idle| !fresh || idle.unused.prepared.is_some())?;
+        Some(self.idle.remove(at))
     }
 
     /// A connection that was being opened can be shared.

@@ -9,6 +9,7 @@ pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 
@@ -68,15 +69,55 @@ impl Wire {
         self.0.write_all(&frame).await.is_ok() && self.0.flush().await.is_ok()
     }
 
+    async fn frame(&mut self) -> Option<Frame> {
+        let mut head = [0; 9];
+        self.0.read_exact(&mut head).await.ok()?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let stream = u32::from_be_bytes(head[5..].try_into().unwrap());
+        let mut frame = Frame { kind: head[3], flags: head[4], stream, payload: vec![0; length] };
+        self.0.read_exact(&mut frame.payload).await.ok()?;
+        Some(frame)
+    }
+
+    /// The streams that the client opens before it has heard all that was sent; `None` at the end.
+    pub async fn opened_meanwhile(&mut self) -> Option<Vec<u32>> {
+        self.send(PING, 0, 0, b"heard it").await;
+        let mut streams = Vec::new();
+        loop {
+            let frame = self.frame().await?;
+            match frame.kind {
+                PING if frame.payload == b"heard it" => return Some(streams),
+                HEADERS => streams.push(frame.stream),
+                _ => {}
+            }
+        }
+    }
+
+    /// What comes of the body of `stream`, of `least` bytes or up to its end.
+    pub async fn body(&mut self, stream: u32, least: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < least {
+            let frame = self.next().await.unwrap();
+            assert_eq!((frame.stream, frame.kind == RST_STREAM), (stream, false));
+            if frame.kind == DATA {
+                body.extend(&frame.payload);
+            }
+            if frame.ends() {
+                break;
+            }
+        }
+        body
+    }
+
+    /// Lets the client send so many more bytes on all streams together.
+    pub async fn widen(&mut self, bytes: u32) {
+        self.send(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
+    }
+
     /// The next frame of an exchange or of its errors; `None` at the end.
     pub async fn next(&mut self) -> Option<Frame> {
         loop {
-            let mut head = [0; 9];
-            self.0.read_exact(&mut head).await.ok()?;
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-            let stream = u32::from_be_bytes(head[5..].try_into().unwrap());
-            let mut frame = Frame { kind: head[3], flags: head[4], stream, payload: vec![0; length] };
-            self.0.read_exact(&mut frame.payload).await.ok()?;
+            let frame = self.frame().await?;
             match frame.kind {
                 SETTINGS if frame.flags == 0 => {
                     self.send(SETTINGS, 1, 0, &[]).await;
