@@ -156,7 +156,10 @@ impl Carrier {
         match components::take(self, incoming) {
             Some(Incoming::Hello(hello)) => {
                 self.lock().hello = Some(hello);
-                self.memory().iter().for_each(|memory| self.ground.dictionaries.arrived(memory));
+                if let Some(memory) = self.memory() {
+                    self.ground.dictionaries.arrived(&memory);
+                    self.ground.bases.arrived(&memory);
+                }
             }
             Some(Incoming::Rejoin { carrier, claim }) => self.rejoin(carrier, claim),
             // A remote that drains begins nothing more; what is under way goes on. All else the session lets ground alone say.

@@ -601,6 +601,30 @@ async fn what_the_remote_holds_is_a_base_again_after_a_restart() {
 }
 
 #[tokio::test]
+async fn what_has_left_grounds_memory_is_a_base_again_as_long_as_both_disks_hold_it() {
+    let (place, site) = (Place::new(), Site::start().await);
+    let put = |path, lines, version| {
+        let fields = format!("cache-control: no-cache|etag: \"{version}\"|content-type: text/html");
+        site.put(path, &fields, &text(lines, version));
+    };
+    let pair = place.start_with(&["squeeze.deltas=100 kB"]).await;
+    put("/text", 4_000, 1);
+    let head = get(&site.origin, "/text");
+    let cold = ask_and_keep(&pair, 7, &head).await;
+    pair.hop.tell_mirror(Word::Holds(vec![HeldBody { user: None, hash: BodyHash::of(&cold.body) }]));
+    while pair.ground.status()["texts"]["held"] != 1 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    put("/other", 6_000, 1);
+    ask_and_keep(&pair, 7, &get(&site.origin, "/other")).await;
+    assert_eq!(pair.ground.status()["texts"]["held"], 0, "there is no room for both");
+    put("/text", 4_000, 2);
+    let (came, crossed) = ask_against(&pair, &head, &cold.body).await;
+    assert!(came == text(4_000, 2));
+    assert!(crossed * 4 < cold.crossed, "{crossed} of {}", cold.crossed);
+}
+
+#[tokio::test]
 async fn a_second_ground_on_one_folder_is_told_so() {
     let place = Place::new();
     let _first = place.start().await;
