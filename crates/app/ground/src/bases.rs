@@ -1,7 +1,7 @@
 //! Texts that remotes were sent, kept so that what has changed of one, or is made like one, can cross as what differs
 //! (docs/htotp.md, "Deltas"). Only what a remote has said that it holds is a base; what was one user's is never
-//! another's. In memory, bounded; what a remote holds that was sent before this process began is taken up again from the
-//! store on disk as it is needed (`kin`). Pure but for its lock.
+//! another's. In memory, bounded; what a remote holds that was sent before this process began, or has left the memory, is
+//! taken up again from the store on disk as it is needed (`kin`). Pure but for its lock.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -89,7 +89,7 @@ struct State {
     unknown: Unknown,
 }
 
-/// Texts that remotes hold for everyone and that this process has not sent.
+/// Texts that remotes hold for everyone and that are not here: this process has not sent them, or not lately.
 #[derive(Default)]
 struct Unknown {
     told: HashSet<(Memory, BodyHash)>,
@@ -115,6 +115,11 @@ impl Unknown {
             self.order.retain(|known| known != text);
         }
         was_told
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Memory) -> bool) {
+        self.order.retain(|(memory, _)| stays(memory));
+        self.told.retain(|(memory, _)| stays(memory));
     }
 }
 
@@ -176,6 +181,27 @@ impl Bases {
         };
         let is_known = state.by_shape.get(&shape).is_some_and(|ids| ids.iter().any(is_its));
         state.most > 0 && !is_known && !state.unknown.told.is_empty()
+    }
+
+    /// A remote has begun to remember. What anyone may have it may hold from its earlier life, which it will say; whose the rest
+    /// was is not known any more.
+    pub(crate) fn arrived(&self, memory: &Memory) {
+        let is_earlier = |of: &Memory| of.remote == memory.remote && of.epoch != memory.epoch;
+        let mut state = self.lock();
+        state.unknown.retain(|of| !is_earlier(of));
+        let earlier = state.kept.iter().filter(|(_, kept)| is_earlier(&kept.purpose.memory));
+        let earlier: Vec<u64> = earlier.map(|(id, _)| *id).collect();
+        let earlier: Vec<_> = earlier.into_iter().filter_map(|id| state.forget(id)).collect();
+        for Kept { purpose, hash, body, .. } in earlier {
+            if purpose.owner.is_none() {
+                let told = (memory.clone(), hash);
+                let is_held = state.unknown.remove(&told);
+                state.keep(Purpose { memory: memory.clone(), ..purpose }, hash, body);
+                if is_held {
+                    state.holds(memory, HeldBody { user: None, hash });
+                }
+            }
+        }
     }
 
     /// Keeps what anyone may have and an earlier process has sent, if the remote has said that it holds it.
@@ -262,8 +288,12 @@ impl State {
     fn fit(&mut self) {
         while (self.bytes > self.most || self.kept.len() > MOST)
             && let Some((oldest, _)) = self.kept.first_key_value()
+            && let Some(Kept { purpose, hash, held, .. }) = self.forget(*oldest)
         {
-            self.forget(*oldest);
+            // The store on disk may have it when it is needed.
+            if purpose.owner.is_none() && held == Some(None) {
+                self.unknown.add((purpose.memory, hash));
+            }
         }
     }
 
@@ -392,6 +422,55 @@ mod tests {
         let restarted = Purpose { memory: memory(2), ..purpose(None, "/") };
         let other = Purpose { memory: Memory { remote: "other".into(), epoch: 1 }, ..purpose(None, "/") };
         assert!(bases.base(&restarted, 1).is_none() && bases.base(&other, 1).is_none());
+    }
+
+    #[test]
+    fn what_anyone_may_have_of_a_remotes_earlier_life_is_a_base_once_it_says_so_and_the_rest_is_gone() {
+        let bases = Bases::new(MB);
+        let other = Memory { remote: "other".into(), epoch: 1 };
+        bases.keep(purpose(None, "/"), text("a"));
+        bases.keep(purpose(Some(1), "/own"), text("b"));
+        bases.keep(Purpose { memory: other.clone(), ..purpose(None, "/") }, text("a"));
+        holds(&bases, None, "a");
+        holds(&bases, Some(1), "b");
+        holds(&bases, None, "c");
+        let is_base = |memory: &Memory, path| {
+            let purpose = Purpose { memory: memory.clone(), ..purpose(None, path) };
+            bases.base(&purpose, 1).is_some()
+        };
+        let kept = || (bases.status()["kept"].as_u64(), bases.status()["unknown"].as_u64());
+        bases.arrived(&memory(1));
+        assert!(is_base(&memory(1), "/") && is_base(&memory(1), "/own"), "another carrier of the same life");
+        bases.arrived(&memory(2));
+        // What is one user's is no other's who has that number now.
+        assert_eq!(kept(), (Some(2), Some(0)));
+        assert!(!is_base(&memory(2), "/") && !is_base(&memory(1), "/"), "it has not said that it holds it");
+        for user in [Some(1), None] {
+            let bodies = ["a", "b"].map(|word| HeldBody { user, hash: BodyHash::of(&text(word)) });
+            bases.hear(&memory(2), &Word::Holds(bodies.to_vec()));
+            assert!(!is_base(&memory(2), "/own"));
+        }
+        assert!(is_base(&memory(2), "/") && !is_base(&other, "/"));
+    }
+
+    #[test]
+    fn what_has_left_the_memory_is_taken_up_again_as_long_as_the_remote_holds_it() {
+        let url = "http://site.test/00".len();
+        let bases = Bases::new(2 * (SMALLEST + OVERHEAD + 2 * url) as u64);
+        bases.keep(purpose(None, "/00"), text("a"));
+        bases.keep(purpose(Some(1), "/01"), text("b"));
+        holds(&bases, None, "a");
+        holds(&bases, Some(1), "b");
+        for (path, word) in [("/02", "c"), ("/03", "d"), ("/04", "e")] {
+            bases.keep(purpose(None, path), text(word));
+        }
+        // Of one user's, and what no remote holds, nothing is known any more.
+        assert_eq!((bases.status()["kept"].as_u64(), bases.status()["unknown"].as_u64()), (Some(2), Some(1)));
+        assert!(bases.misses(&purpose(None, "/00")));
+        bases.take_up(purpose(None, "/01"), text("b"));
+        bases.take_up(purpose(None, "/00"), text("a"));
+        assert_eq!(base(&bases, 2, "/00"), Some(text("a")));
+        assert!(!bases.lock().kept.values().any(|kept| kept.purpose.address.url().ends_with("/01")));
     }
 
     #[test]

@@ -436,7 +436,7 @@ impl Bundle {
         if let Some(pass) = &pass {
             pass.answered(for_anyone(wish, &head));
         }
-        self.carrier.take_up(&wish.head, response.former.as_ref()).await;
+        self.carrier.take_up(&wish.head, response.former).await;
         let pushed = head.clone();
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, length),

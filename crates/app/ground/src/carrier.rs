@@ -17,7 +17,6 @@ use farhop_htotp::mirror::Word;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_settings::CarrierCeilingSettings;
 use farhop_squeeze::{LARGEST_BASE, Policy};
-use farhop_store::Held;
 use farhop_transport::hop::{Claim, Hop, Incoming};
 use farhop_transport::path::End;
 use farhop_transport::{Connection, Kind, Name};
@@ -42,6 +41,7 @@ use crate::overtaken::Overtaken;
 use crate::owner::Owner;
 use crate::passing::{Found, Pass, Passing};
 use crate::policies::Outlet;
+use crate::stock::Former;
 use crate::streaming;
 use crate::treatment::Treatment;
 
@@ -156,7 +156,10 @@ impl Carrier {
         match components::take(self, incoming) {
             Some(Incoming::Hello(hello)) => {
                 self.lock().hello = Some(hello);
-                self.memory().iter().for_each(|memory| self.ground.dictionaries.arrived(memory));
+                if let Some(memory) = self.memory() {
+                    self.ground.dictionaries.arrived(&memory);
+                    self.ground.bases.arrived(&memory);
+                }
             }
             Some(Incoming::Rejoin { carrier, claim }) => self.rejoin(carrier, claim),
             // A remote that drains begins nothing more; what is under way goes on. All else the session lets ground alone say.
@@ -280,7 +283,7 @@ impl Carrier {
     }
 
     /// What is not right any more of what is held here may be what the remote holds.
-    pub(crate) async fn take_up(&self, request: &RequestHead, former: Option<&Held>) {
+    pub(crate) async fn take_up(&self, request: &RequestHead, former: Option<Former>) {
         let ground = &self.ground;
         if let (Some(former), Some(memory)) = (former, self.memory())
             // It is decoded, and may be long.

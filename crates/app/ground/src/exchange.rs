@@ -9,7 +9,6 @@ use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Class, Failure, Priority, Resume};
 use farhop_htotp::head::HeldPage;
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_store::Held;
 use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use tokio::sync::mpsc;
@@ -30,6 +29,7 @@ use crate::owner::{Known, Owner};
 use crate::page::{Page, is_page};
 use crate::reading::Reading;
 use crate::recent::Read;
+use crate::stock::Former;
 use crate::streaming::Viewing;
 use crate::treatment::{Treatment, confirm_decoded, content_length, has_body, media_type, treatment};
 use crate::upload::{self, Uploading};
@@ -85,7 +85,7 @@ pub(crate) struct Answer {
     pub(crate) treatment: Treatment,
     pub(crate) body: Option<OriginBody>,
     /// What was held of it here and is not right any more.
-    pub(crate) former: Option<Held>,
+    pub(crate) former: Option<Former>,
 }
 
 /// Why there is no response.
@@ -236,7 +236,7 @@ impl Exchange {
         if viewing.as_ref().is_some_and(|viewing| ground.streaming.is_media(viewing, &head.fields)) {
             sender.reclassify(Class::Streaming);
         }
-        self.carrier.take_up(&self.request, former.as_ref()).await;
+        self.carrier.take_up(&self.request, former).await;
         let kin = self.carrier.kin(&self.owner, &self.request, &head, &treatment, self.resume.is_some());
         let delivery = Delivery {
             returning: ground.centre.expect(&self.carrier.remote, content_length(&head.fields)),

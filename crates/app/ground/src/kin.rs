@@ -7,8 +7,7 @@ use bytes::Bytes;
 use farhop_dictionaries::Dictionary;
 use farhop_freshness::{Scope, shareable, storable};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_squeeze::{LARGEST_BASE, LARGEST_TAUGHT, Load, is_text};
-use farhop_store::Held;
+use farhop_squeeze::{LARGEST_BASE, LARGEST_TAUGHT, Load};
 use http::{Method, StatusCode};
 use url::Position;
 
@@ -17,7 +16,7 @@ use crate::body::{Part, Source};
 use crate::dictionaries::{Dictionaries, Sent};
 use crate::imaging::Means;
 use crate::shape::Address;
-use crate::stock::{StockBody, WHOLE};
+use crate::stock::Former;
 use crate::treatment::{Treatment, codings, content_length, media_type};
 
 /// What has a longer URL is kept by none.
@@ -66,23 +65,19 @@ pub(crate) struct Recipient {
 
 /// What is not right any more of what is held on disk is the version that a remote may hold from before this process began: as
 /// such it is a base again.
-pub(crate) async fn take_up(bases: &Bases, memory: Memory, request: &RequestHead, former: &Held) {
+pub(crate) async fn take_up(bases: &Bases, memory: Memory, request: &RequestHead, former: Former) {
     let Some(url) = request.resource() else { return };
-    let fields = &former.head.fields;
+    let Former { fields, body } = former;
     let purpose = Purpose {
         memory,
         owner: None,
         address: Address::of(&url[..Position::AfterQuery]),
-        media: media_type(fields).into(),
+        media: media_type(&fields).into(),
     };
-    let is_such = former.head.status == StatusCode::OK
-        && url.as_str().len() <= LONGEST_URL
-        && former.body.written() <= LARGEST_BASE as u64
-        && is_text(&purpose.media);
-    if !is_such || !bases.misses(&purpose) {
+    if url.as_str().len() > LONGEST_URL || !bases.misses(&purpose) {
         return;
     }
-    let (Ok(codings), Some(body)) = (codings(fields), StockBody::begin(former, WHOLE).await) else { return };
+    let Ok(codings) = codings(&fields) else { return };
     let (mut source, mut whole) = (Source::new(body.into(), &codings), Vec::new());
     // As it was delivered: without its codings. Where it was not, nobody has said that they hold it.
     while let Ok(part) = source.next().await {

@@ -16,7 +16,6 @@ use farhop_origin::{
     SystemResolver, Trust, TrustError, UpgradedStream, Upload, Ways,
 };
 use farhop_settings::GroundSettings;
-use farhop_store::Held;
 use farhop_tuning::{Parameters, Told};
 use http::header::CACHE_CONTROL;
 use http::uri::PathAndQuery;
@@ -31,7 +30,7 @@ use crate::failure;
 use crate::head::{received, towards_origin};
 use crate::names::Names;
 use crate::owner::Owner;
-use crate::stock::{self, Kept, Stock, StockBody};
+use crate::stock::{self, Former, Kept, Stock, StockBody};
 
 /// See the module.
 pub(crate) struct Origins {
@@ -77,7 +76,7 @@ pub(crate) struct Response {
     pub(crate) fields: HeaderMap,
     pub(crate) body: OriginBody,
     /// What was held of it here and is not right any more.
-    pub(crate) former: Option<Held>,
+    pub(crate) former: Option<Former>,
 }
 
 /// Fields that own their bytes. As they come they are views of what was read from the connection at once, all of which

@@ -20,6 +20,7 @@ use farhop_htotp::frame::Failure;
 use farhop_origin::Upload;
 use farhop_replacement::Link;
 use farhop_settings::ground::GroundStoreSettings;
+use farhop_squeeze::{LARGEST_BASE, is_text};
 use farhop_store::{
     Budget, Disk, DiskError, DiskOptions, Held, Keeping, Key, Partition, Piece, Reader, Repository, Store,
 };
@@ -292,7 +293,7 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
         return Ok(response);
     }
     let done = |validated| Done { exchange: asked.exchange, url: &url, validated };
-    let mut former = None;
+    let mut stale = None;
     match stock.find(&url, request).await {
         Found::Fresh(held) => {
             if let Some(answer) = stock.answer(&held, request, done(None)).await {
@@ -305,6 +306,7 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                 let heard = heard();
                 let mut response = origins.ask(asked.with(&question)).await?;
                 if response.status != StatusCode::NOT_MODIFIED {
+                    response.former = Former::of(Some(&held), response.status).await;
                     stock.hear(&heard, response.status, &response.fields).await;
                     let is_part = response.status == StatusCode::PARTIAL_CONTENT;
                     if response.status.is_success() && !is_part {
@@ -312,7 +314,6 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                         stock.store.evict(held.id).await;
                     }
                     stock.keep(&heard, &mut response);
-                    response.former = Some(held).filter(|_| !is_part);
                     return Ok(response);
                 }
                 stock.renew_named(&heard, &response.fields, Some(held.id)).await;
@@ -334,16 +335,16 @@ pub(crate) async fn fetch(origins: &Origins, stock: &Stock, asked: Asked<'_>) ->
                     Validated::Neither => {}
                 }
             } else {
-                former = Some(held);
+                stale = Some(held);
             }
         }
         Found::Nothing => {}
     }
     let heard = heard();
     let mut response = origins.ask(asked).await?;
+    response.former = Former::of(stale.as_ref(), response.status).await;
     stock.hear(&heard, response.status, &response.fields).await;
     stock.keep(&heard, &mut response);
-    response.former = former.filter(|_| response.status != StatusCode::PARTIAL_CONTENT);
     Ok(response)
 }
 
@@ -371,7 +372,26 @@ impl<'a> Asked<'a> {
 }
 
 /// All bytes of a body.
-pub(crate) const WHOLE: Range<u64> = 0..u64::MAX;
+const WHOLE: Range<u64> = 0..u64::MAX;
+
+/// A text that was held and is not right any more: what has come in its place may be sent against it (`kin`). It is being read
+/// already, so that all of it comes although it is gone from the store.
+pub(crate) struct Former {
+    pub(crate) fields: HeaderMap,
+    pub(crate) body: StockBody,
+}
+
+impl Former {
+    /// What was held, where an answer of this status is another version of it and it can be what that is sent against.
+    async fn of(held: Option<&Held>, status: StatusCode) -> Option<Former> {
+        let Held { head, body, .. } = held?;
+        let is_version = status == StatusCode::OK && head.status == StatusCode::OK;
+        if !is_version || body.written() > LARGEST_BASE as u64 || !is_text(&media_type(&head.fields)) {
+            return None;
+        }
+        Some(Former { fields: head.fields.clone(), body: StockBody::begin(held?, WHOLE).await? })
+    }
+}
 
 /// A body from the store, or the bytes of one range of it.
 #[derive(Default)]
@@ -386,7 +406,7 @@ pub(crate) struct StockBody {
 
 impl StockBody {
     /// Begins to read these bytes of it, or those up to its end; `None` if it is damaged, as far as is read by now.
-    pub(crate) async fn begin(held: &Held, range: Range<u64>) -> Option<StockBody> {
+    async fn begin(held: &Held, range: Range<u64>) -> Option<StockBody> {
         let (skip, left) = (range.start, range.end - range.start);
         let mut body = StockBody { rest: Some(held.body.reader()?), skip, left, ..StockBody::default() };
         let mut length = 0;
