@@ -62,6 +62,8 @@ impl From<Option<Stale>> for Meanwhile {
 pub(crate) async fn look_up(remote: &Remote, exchange: &Exchange) -> Found {
     let mut found = look(remote, exchange).await;
     if let Some(awaited) = found.stale().and_then(|held| remote.validating().awaited(held.id)) {
+        let wanted = awaited.wanted(&exchange.fetch.head.fields);
+        promising::tell_wanted(remote, exchange.course.promised(wanted.0, Some(wanted)));
         awaited.over().await;
         found = look(remote, exchange).await;
     }

@@ -16,6 +16,7 @@ use crate::Remote;
 use crate::ask::{Asking, NotAnswered, Progress};
 use crate::exchange::Exchange;
 use crate::held::{confirm, give_up};
+use crate::promising;
 use crate::request::Fetch;
 
 /// What of a client's request is about its own copy, or about what caches may answer it with.
@@ -57,9 +58,12 @@ impl Drop for Claim {
 
 /// Begins to ask about what answers `client`, unless that is under way.
 pub(crate) fn begin(remote: &Arc<Remote>, client: &Exchange, held: Held) {
+    let fields = &client.fetch.head.fields;
+    if let Some(awaited) = remote.validating().awaited(held.id) {
+        return promising::tell_wanted(remote, Some(awaited.wanted(fields)));
+    }
     // RFC 9111 §5.2.1.5: nothing that comes of such a request may be stored.
-    let is_asked = remote.validating().awaited(held.id).is_some();
-    if is_asked || RequestDirectives::of(&client.fetch.head.fields).no_store {
+    if RequestDirectives::of(fields).no_store {
         return;
     }
     match remote.doubts().lock().entry(held.id) {

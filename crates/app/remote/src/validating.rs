@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use farhop_events::ExchangeId;
 use farhop_freshness::named_by_vary;
+use farhop_htotp::frame::Priority;
 use farhop_htotp::{ResponseHead, frame};
 use farhop_store::{Held, Partition};
 use farhop_transport::hop::{Arrival, Receiver};
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use tokio::sync::watch;
 use url::Url;
 
@@ -20,6 +21,7 @@ use crate::arriving::{self, Early};
 use crate::desk::Wire;
 use crate::held::{renew, renew_named};
 use crate::lookup::depends_on;
+use crate::priority;
 use crate::promising::Page;
 use crate::users::User;
 
@@ -63,13 +65,22 @@ struct Asked {
 pub(crate) struct Validating(Mutex<HashMap<Wire, Asked>>);
 
 /// Says when it is known what came of asking.
-pub(crate) struct Awaited(watch::Receiver<Outcome>);
+pub(crate) struct Awaited {
+    wire: Wire,
+    outcome: watch::Receiver<Outcome>,
+}
 
 impl Awaited {
-    /// Completes then.
+    /// A browser asks for it, in a request with these fields: what ground has to hear, which may hold its question back until
+    /// then.
+    pub(crate) fn wanted(&self, request: &HeaderMap) -> (Wire, Priority) {
+        (self.wire, priority::of_request(request))
+    }
+
+    /// Completes when it is known.
     pub(crate) async fn over(mut self) {
         // An end that is gone has nothing more to say.
-        let _ = self.0.wait_for(|outcome| *outcome != Outcome::Awaited).await;
+        let _ = self.outcome.wait_for(|outcome| *outcome != Outcome::Awaited).await;
     }
 }
 
@@ -102,9 +113,9 @@ impl Validating {
     /// Whether ground is asking about `entry`.
     pub(crate) fn awaited(&self, entry: u64) -> Option<Awaited> {
         let asked = self.lock();
-        let mut own = asked.values().filter(|one| one.entry == entry);
-        let awaited = own.find(|one| *one.outcome.borrow() == Outcome::Awaited)?;
-        Some(Awaited(awaited.outcome.subscribe()))
+        let mut own = asked.iter().filter(|(_, one)| one.entry == entry);
+        let (wire, awaited) = own.find(|(_, one)| *one.outcome.borrow() == Outcome::Awaited)?;
+        Some(Awaited { wire: *wire, outcome: awaited.outcome.subscribe() })
     }
 
     fn settle(&self, wire: Wire, outcome: Outcome) {

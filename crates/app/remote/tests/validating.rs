@@ -141,6 +141,40 @@ async fn what_ground_has_validated_answers_without_a_crossing_and_is_fresh_from_
     assert_eq!(world.crossed(), 2, "the entry, when it was fetched, and the page");
 }
 
+/// Ground hears that this is wanted, and how urgently.
+async fn is_wanted(world: &World, promise: u64) -> Priority {
+    loop {
+        let incoming = timeout(PATIENCE, world.hop.accept()).await.expect("a word comes").unwrap();
+        match incoming {
+            Incoming::Wanted { promise: wanted, priority } if wanted == promise => return priority,
+            Incoming::Exchange { head, .. } => panic!("{head:?} crosses"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn ground_hears_of_who_waits_since_it_may_hold_its_question_back_until_then() {
+    let world = world().await;
+    let entry = hold(&world, STALE).await.number;
+    let promise = page(&world, entry).await;
+    let waiting = world.get("/a.css", &format!("{AGENT}{REFERER}priority: u=1\r\n")).await;
+    assert_eq!(is_wanted(&world, promise).await, Priority { urgency: 1, incremental: false });
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600")]);
+    assert!(answer(waiting).await.contains("what is held"));
+}
+
+#[tokio::test]
+async fn ground_hears_of_what_is_given_stale_while_it_may_hold_its_question_back() {
+    let world = world().await;
+    let renewed = [("cache-control", "max-age=0, stale-while-revalidate=600"), ("etag", "\"a\"")];
+    let entry = hold(&world, &renewed).await.number;
+    let promise = page(&world, entry).await;
+    assert!(given(&world).await.contains("what is held"));
+    is_wanted(&world, promise).await;
+    confirm(world.hop.push(promise).unwrap(), &[("cache-control", "max-age=600")]);
+}
+
 #[tokio::test]
 async fn what_has_the_same_strong_validator_is_validated_along_with_it() {
     let world = world().await;
