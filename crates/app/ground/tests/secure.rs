@@ -6,6 +6,7 @@
 mod support;
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,11 @@ struct Secured {
 impl Secured {
     /// Proves to be `name`.
     async fn before(origin: &Origin, name: &str) -> Secured {
+        Secured::speaking(&[], origin.addr, name).await
+    }
+
+    /// The same before what speaks one of these protocols.
+    async fn speaking(protocols: &[&str], to: SocketAddr, name: &str) -> Secured {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -46,8 +52,10 @@ impl Secured {
         let builder =
             ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
-        let config = builder.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap();
-        let (acceptor, to) = (TlsAcceptor::from(Arc::new(config)), origin.addr);
+        let mut config =
+            builder.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -362,4 +370,47 @@ async fn outside_of_tls_or_where_settings_say_so_no_dictionary_is_kept() {
     plain.get(&support::get(&origin, "/v2.js")).await;
     assert!(origin.requests().iter().all(|head| !head.contains("available-dictionary")));
     assert_eq!(plain.ground.status()["origin_dictionaries"]["kept"], 0);
+}
+
+/// An origin that refuses the first request when some of its body is here, and sends the body of the next one back.
+async fn refuses_first() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        let mut refused = false;
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            let (refuses, mut body) = (!std::mem::replace(&mut refused, true), request.into_body());
+            tokio::spawn(async move {
+                let mut taken = body.data().await.unwrap().unwrap().to_vec();
+                if refuses {
+                    return respond.send_reset(h2::Reason::REFUSED_STREAM);
+                }
+                while let Some(data) = body.data().await {
+                    taken.extend(data.unwrap());
+                }
+                let mut echo = respond.send_response(http::Response::new(()), false).unwrap();
+                echo.send_data(taken.into(), true).unwrap();
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_form_that_an_origin_has_refused_to_act_on_is_sent_again() {
+    for length in [&[("content-length", "10000")][..], &[]] {
+        let secured = Secured::speaking(&["h2"], refuses_first().await, "localhost").await;
+        let pair = secured.pair().await;
+        let head = secured.ask(request(Method::POST, "", "/", length));
+        let (mut sender, mut receiver) = pair.ask(&head, None);
+        let body: Vec<u8> = (0..10_000).map(|n| (n % 251) as u8).collect();
+        for piece in body.chunks(3_000) {
+            sender.write(Bytes::copy_from_slice(piece)).await.unwrap();
+        }
+        sender.finish(None);
+        let reply = timeout(PATIENCE, Reply::take(&mut receiver)).await.unwrap();
+        assert_eq!((reply.failure.is_none(), reply.whole, reply.body == body), (true, true, true));
+    }
 }
