@@ -204,7 +204,7 @@ async fn what_is_arriving_when_it_stops_is_asked_for_anew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_is_damaged_is_set_aside_in_one_line() {
-    for harm in [cut_in_half, overwrite] {
+    for harm in [cut_in_half, overwrite, make_a_folder] {
         let (place, site) = (Place::new(), Versions::of(THINGS).await);
         let mut local = place.start(&[]).await;
         all_right(&site, &mut local, 1, 200).await;
@@ -214,6 +214,7 @@ async fn an_index_that_is_damaged_is_set_aside_in_one_line() {
         all_right(&site, &mut local, 2, 200).await;
         let said = stop(local).await;
         assert_eq!(said.matches("is set aside").count(), 1, "{said}");
+        assert!(!said.contains("panicked"), "{said}");
         let mut local = place.start(&[]).await;
         let outcome = all_right(&site, &mut local, 3, 100).await;
         assert!(outcome.hits > 0, "{outcome:?}");
@@ -241,6 +242,11 @@ async fn bodies_that_are_damaged_are_asked_for_anew() {
 fn cut_in_half(file: &Path) {
     let file = fs::File::options().write(true).open(file).unwrap();
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+}
+
+fn make_a_folder(file: &Path) {
+    fs::remove_file(file).unwrap();
+    fs::create_dir(file).unwrap();
 }
 
 /// A few bytes in each 4 KiB are others.

@@ -573,7 +573,8 @@ async fn tell_unknown(pair: &Pair, body: &[u8], count: u64) {
 async fn what_the_remote_holds_is_a_base_again_after_a_restart() {
     let (place, site) = (Place::new(), Site::start().await);
     // In one chunk of the disk, and in several, of which the later ones are read when it is gone from the store already.
-    let texts = [("/0", 2_000), ("/1", 9_000), ("/2", 15_000), ("/3", 20_000), ("/4", 30_000), ("/5", 40_000)];
+    let texts =
+        [("/0", 2_000), ("/1", 9_000), ("/2", 15_000), ("/3", 20_000), ("/4", 30_000), ("/5", 40_000)];
     let put = |path, lines, version| {
         let (coding, body) = match lines {
             2_000 => ("gzip", gzip(&text(lines, version))),

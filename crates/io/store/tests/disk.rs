@@ -240,7 +240,7 @@ async fn a_body_with_a_bit_changed_or_cut_is_not_served() {
 
 #[tokio::test]
 async fn an_index_that_is_damaged_of_another_key_or_another_format_is_set_aside() {
-    for damage in ["header", "zeros", "key", "cut"] {
+    for damage in ["header", "zeros", "key", "cut", "folder"] {
         let folder = tempfile::tempdir().unwrap();
         let first = open(folder.path());
         first.put(SHARED, "http://a.test/", b"x").await;
@@ -254,6 +254,12 @@ async fn an_index_that_is_damaged_of_another_key_or_another_format_is_set_aside(
                 std::fs::write(&index, written).unwrap();
             }
             "zeros" => std::fs::write(&index, vec![0; 1 << 20]).unwrap(),
+            "folder" => {
+                // As it was set aside before.
+                std::fs::rename(&index, folder.path().join("store/index.set-aside")).unwrap();
+                std::fs::create_dir(&index).unwrap();
+                std::fs::write(index.join("a file"), "").unwrap();
+            }
             "cut" => std::fs::File::options().write(true).open(&index).unwrap().set_len(5000).unwrap(),
             _ => options.key = Key::from_bytes([8; 32]),
         }
@@ -263,6 +269,15 @@ async fn an_index_that_is_damaged_of_another_key_or_another_format_is_set_aside(
         assert!(folder.path().join("store/index.set-aside").exists(), "{damage}");
         second.close().await;
     }
+}
+
+#[test]
+fn what_is_wrong_in_an_index_is_said_in_no_other_words_than_the_stores() {
+    let own = std::env::current_exe().unwrap();
+    let opens = "whatever_is_wrong_in_an_index_the_store_opens_and_no_wrong_byte_comes";
+    let ended = std::process::Command::new(own).args(["--exact", "--nocapture", opens]).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && !said.contains("panicked"), "{said}");
 }
 
 #[tokio::test]

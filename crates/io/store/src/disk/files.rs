@@ -5,7 +5,7 @@
 //! ```
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl Bodies {
     /// Writes the body of the entry `id`. What could not be written whole is taken away again.
     pub(super) fn write(&self, id: u64, row: &Row, keys: &Keys, pieces: &[Bytes]) -> io::Result<()> {
         let mut growing = self.begin(id, &row.salt, keys)?;
-        let written = pieces.iter().try_for_each(|piece| growing.take(piece));
+        let written = pieces.iter().try_for_each(|piece| growing.take(&mut &piece[..]));
         let written = written.and_then(|()| growing.close().map(drop));
         if written.is_err() {
             // The disk may be full: what is there of it must not stay.
@@ -55,10 +55,8 @@ impl Bodies {
     pub(super) fn begin(&self, id: u64, salt: &Salt, keys: &Keys) -> io::Result<Growing> {
         let path = self.path(id);
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        let mut out = BufWriter::with_capacity(CHUNK + TAG, file);
-        out.write_all(MARK)?;
         let chunk = Vec::with_capacity(CHUNK + TAG);
-        Ok(Growing { out, id, seal: keys.seal(salt), chunk, place: 0, length: 0 })
+        Ok(Growing { file, id, seal: keys.seal(salt), chunk, is_sealed: false, place: 0, length: 0 })
     }
 
     /// The body of the entry `id`; nothing if it is not there in its full length.
@@ -101,11 +99,13 @@ impl Bodies {
 
 /// A body that is being written.
 pub(super) struct Growing {
-    out: BufWriter<File>,
+    file: File,
     id: u64,
     seal: Seal,
     /// What has come of the chunk at `place`, and is in no file yet.
     chunk: Vec<u8>,
+    /// The chunk is sealed, and could not be written.
+    is_sealed: bool,
     place: u64,
     length: u64,
 }
@@ -126,37 +126,48 @@ impl Growing {
         &self.chunk
     }
 
-    /// More of it.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        self.length += bytes.len() as u64;
+    /// More of it. After an error it can be given what is left of the bytes again.
+    pub(super) fn take(&mut self, bytes: &mut &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             // A full chunk waits for what follows: the last one is sealed as such.
-            if self.chunk.len() == CHUNK {
+            if self.chunk.len() >= CHUNK {
                 self.write_chunk(false)?;
             }
             let (now, later) = bytes.split_at(bytes.len().min(CHUNK - self.chunk.len()));
             self.chunk.extend_from_slice(now);
-            bytes = later;
+            self.length += now.len() as u64;
+            *bytes = later;
         }
         Ok(())
     }
 
-    /// That was all; how long it is.
-    pub(super) fn close(mut self) -> io::Result<u64> {
+    /// That was all; how long it is. After an error it can be tried again.
+    pub(super) fn close(&mut self) -> io::Result<u64> {
         // Not synced: what a power cut leaves of it is found out when it is opened.
         self.write_chunk(true)?;
         Ok(self.length)
     }
 
     fn write_chunk(&mut self, is_last: bool) -> io::Result<()> {
-        self.seal.close(self.id, self.place, is_last, &mut self.chunk);
-        self.out.write_all(&self.chunk)?;
+        if !self.is_sealed {
+            self.seal.close(self.id, self.place, is_last, &mut self.chunk);
+            self.is_sealed = true;
+        }
+        if self.place == 0 {
+            self.file.write_all_at(MARK, 0)?;
+        }
         // Whoever reads it meanwhile finds it there.
-        self.out.flush()?;
+        self.file.write_all_at(&self.chunk, offset(self.place))?;
         self.chunk.clear();
+        self.is_sealed = false;
         self.place += 1;
         Ok(())
     }
+}
+
+/// Where the chunk at `place` begins.
+fn offset(place: u64) -> u64 {
+    MARK.len() as u64 + place * (CHUNK + TAG) as u64
 }
 
 /// Chunks of a body of this length; an empty one has one, too, so that there is something to open.
@@ -185,8 +196,7 @@ impl Chunks {
     /// The one at `place`, of so many bytes; nothing if it is not as it was written.
     pub(super) fn at(&self, place: u64, length: usize, is_last: bool) -> Option<Bytes> {
         let mut sealed = vec![0; length + TAG];
-        let offset = MARK.len() as u64 + place * (CHUNK + TAG) as u64;
-        self.file.read_exact_at(&mut sealed, offset).ok()?;
+        self.file.read_exact_at(&mut sealed, offset(place)).ok()?;
         self.seal.open(self.id, place, is_last, sealed).map(Bytes::from)
     }
 }

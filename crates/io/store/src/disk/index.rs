@@ -1,8 +1,11 @@
 //! The index: which entries there are, by number, by name and by worth, in one database file. What it says of each is
 //! sealed; it does not know what it says.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::panic;
 use std::path::Path;
+use std::sync::Once;
 use std::time::Duration;
 
 use farhop_replacement::{Response, Worth};
@@ -76,9 +79,26 @@ impl Drop for Index {
     }
 }
 
-/// What the database says. It panics where a file that was damaged says what cannot be (redb promises no error there).
+thread_local! {
+    /// What panics in this thread is caught and told as an error.
+    static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the database says. It panics where a file that was damaged says what cannot be (redb promises no error there), which
+/// is said in the error alone.
 fn contained<T>(ask: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |about| {
+            if !IS_CONTAINED.get() {
+                others(about);
+            }
+        }));
+    });
+    let outer = IS_CONTAINED.replace(true);
+    let asked = panic::catch_unwind(panic::AssertUnwindSafe(ask));
+    IS_CONTAINED.set(outer);
     asked.unwrap_or_else(|_| Err(Error::Corrupted("it contradicts itself".into())))
 }
 
@@ -185,6 +205,33 @@ impl Index {
         })
     }
 
+    /// What is worth the least and not more than `most`, with its rows, until it takes so many bytes; nothing if all of that takes
+    /// less. Only what `is_meant` by its number.
+    pub(super) fn least(
+        &self,
+        bytes: u64,
+        most: Option<Worth>,
+        is_meant: impl Fn(u64) -> bool,
+    ) -> Result<Option<Vec<(Worth, u64, Vec<u8>)>>, Error> {
+        self.ask(|database| {
+            let transaction = database.begin_read()?;
+            let (rows, worths) = (transaction.open_table(ROWS)?, transaction.open_table(WORTHS)?);
+            let (mut least, mut taken) = (Vec::new(), 0);
+            for place in transaction.open_table(ORDER)?.iter()? {
+                let (bits, id) = place?.0.value();
+                let worth = worth_of(bits);
+                if taken >= bytes || most.is_some_and(|most| worth > most) {
+                    break;
+                }
+                if is_meant(id) {
+                    taken += worths.get(id)?.map_or(0, |entry| entry.value().3);
+                    least.push((worth, id, rows.get(id)?.map_or_else(Vec::new, |row| row.value().to_vec())));
+                }
+            }
+            Ok((taken >= bytes).then_some(least))
+        })
+    }
+
     /// Which of these entries are not there.
     pub(super) fn missing(&self, ids: Vec<u64>) -> Result<Vec<u64>, Error> {
         self.ask(|database| {
@@ -225,6 +272,11 @@ fn begun(database: &Database) -> Result<Option<Begun>, Error> {
         next: transaction.open_table(WORTHS)?.last()?.map_or(0, |(id, _)| id.value() + 1),
         age: number("age")?.and_then(Worth::from_bits),
     }))
+}
+
+/// Bits that are no worth are worth nothing.
+fn worth_of(bits: u64) -> Worth {
+    Worth::from_bits(bits).unwrap_or_else(|| Worth::from_bits(0).expect("zero is a worth"))
 }
 
 /// The index while it is changed.
@@ -325,12 +377,7 @@ impl<'t> Tables<'t> {
     /// What is worth the least.
     pub(super) fn least(&self) -> Result<Option<(Worth, u64)>, Error> {
         let first = self.order.first()?.map(|(place, _)| place.value());
-        // Bits that are no worth are worth nothing.
-        Ok(first.map(|(bits, id)| (Worth::from_bits(bits).unwrap_or_else(|| self.nothing()), id)))
-    }
-
-    fn nothing(&self) -> Worth {
-        Worth::from_bits(0).expect("zero is a worth")
+        Ok(first.map(|(bits, id)| (worth_of(bits), id)))
     }
 
     /// Writes down how old everything is.

@@ -8,6 +8,7 @@ mod place;
 mod room;
 mod row;
 mod seal;
+mod space;
 mod users;
 mod writer;
 
@@ -35,6 +36,7 @@ pub(crate) use room::{BEGINNING, Seat};
 use row::Row;
 use seal::Keys;
 pub use seal::{Key, KeyError};
+use space::Space;
 use users::Numbers;
 pub(crate) use writer::{Done, Outcome};
 use writer::{Job, Source, Uses, Waiting, Writer};
@@ -165,7 +167,8 @@ impl Disk {
         let uses = Uses::default();
         let reading = Reading { place: place.clone(), bodies: bodies.clone(), keys: keys.clone() };
         let (sender, jobs) = channel();
-        let (link, size) = (options.link, options.size);
+        let (link, size, room) = (options.link, options.size, Room::default());
+        let refusing = room.clone();
         let own = (Arc::clone(&numbers), Arc::clone(&uses));
         let writer = move |tell| Writer {
             place,
@@ -182,10 +185,12 @@ impl Disk {
             failed: None,
             owed: Vec::new(),
             complained: None,
+            space: Space::default(),
+            room: refusing,
             growing: HashMap::new(),
         };
         let (waiting, work) = (Arc::default(), Mutex::new(Work::Waits(Box::new(writer), sender)));
-        Ok(Disk { reading, numbers, uses, next, waiting, room: Room::default(), work })
+        Ok(Disk { reading, numbers, uses, next, waiting, room, work })
     }
 
     fn work(&self) -> std::sync::MutexGuard<'_, Work> {
@@ -246,7 +251,7 @@ impl Disk {
         self.room.seat(asker)
     }
 
-    /// Bodies that were not kept since there was no room while they came, or the disk could not follow.
+    /// Bodies that were not kept since there was no room for them, or the disk could not follow.
     pub(crate) fn refused(&self) -> u64 {
         self.room.refused()
     }

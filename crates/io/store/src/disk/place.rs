@@ -113,6 +113,12 @@ impl Place {
         self.open().map(drop)
     }
 
+    /// Closes the index and opens it anew, as it was before what has failed.
+    pub(super) fn reopen(&self) -> bool {
+        self.change().index = None;
+        self.open().is_ok()
+    }
+
     /// Puts an index that cannot be used where it can be looked at, and begins anew.
     fn set_aside(&self, why: &Unusable) -> io::Result<()> {
         let at = |name: &str| self.folder.join(name);
@@ -120,11 +126,15 @@ impl Place {
             target: "farhop",
             "store {}: the index cannot be used ({why}); it is set aside as index.set-aside, and the store begins anew", self.name()
         );
-        fs::rename(at("index.redb"), at("index.set-aside"))?;
-        let old = at("bodies.set-aside");
-        if old.exists() {
-            fs::remove_dir_all(&old)?;
+        let (index, old) = (at("index.set-aside"), at("bodies.set-aside"));
+        for last in [&index, &old] {
+            match fs::symlink_metadata(last) {
+                Ok(found) if found.is_dir() => fs::remove_dir_all(last)?,
+                Ok(_) => fs::remove_file(last)?,
+                Err(_) => {}
+            }
         }
+        fs::rename(at("index.redb"), index)?;
         if at("bodies").exists() {
             fs::rename(at("bodies"), &old)?;
         }
@@ -150,9 +160,9 @@ impl Place {
 
 /// The system refused, which says nothing of what is in the file.
 fn is_of_the_system(error: &redb::Error) -> bool {
-    use io::ErrorKind::{InvalidData, UnexpectedEof};
+    use io::ErrorKind::{InvalidData, IsADirectory, UnexpectedEof};
     match error {
-        redb::Error::Io(error) => !matches!(error.kind(), InvalidData | UnexpectedEof),
+        redb::Error::Io(error) => !matches!(error.kind(), InvalidData | IsADirectory | UnexpectedEof),
         redb::Error::PreviousIo | redb::Error::DatabaseAlreadyOpen => true,
         _ => false,
     }

@@ -55,6 +55,11 @@ impl Room {
         Seat { room: self.clone(), asker, taken: Taken::default() }
     }
 
+    /// A body that has no seat is not kept: it is counted.
+    pub(crate) fn refuse(&self) {
+        self.lock().refused += 1;
+    }
+
     /// Bodies for which there was no room, or that the disk could not follow.
     pub(crate) fn refused(&self) -> u64 {
         self.lock().refused

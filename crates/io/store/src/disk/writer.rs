@@ -14,12 +14,14 @@ use farhop_replacement::{Link, Replacement, Response};
 use farhop_units::Bytes;
 use tokio::sync::oneshot;
 
-use super::files::{Bodies, FOLDERS, Growing};
+use super::files::{Bodies, CHUNK, FOLDERS, Growing};
 use super::growth::Growth;
 use super::index::{Index, Tables};
 use super::place::Place;
+use super::room::Room;
 use super::row::Row;
 use super::seal::{Keys, Salt};
+use super::space::Space;
 use super::users::Numbers;
 use crate::Partition;
 use crate::body::Whole;
@@ -29,11 +31,13 @@ const TOGETHER: usize = 128;
 /// How long uses may wait to be written down, and how often files that belong to nothing are looked for.
 const IDLE: Duration = Duration::from_secs(5);
 /// How long to leave a disk alone that has failed.
-const PAUSE: Duration = Duration::from_secs(30);
+pub(super) const PAUSE: Duration = Duration::from_secs(30);
 /// What an entry takes besides its body: its row, its places in the tables, what the last block of its file leaves empty.
 const OVERHEAD: u64 = 4096;
+/// Room that is made at once for a long body where the disk is full.
+const AT_ONCE: u64 = 4 * CHUNK as u64;
 /// The share of the room that one entry may take.
-const SHARE: u64 = 8;
+pub(super) const SHARE: u64 = 8;
 
 /// What there is to do. Each names its URL, which stays in memory until it is done.
 pub(super) enum Job {
@@ -157,17 +161,20 @@ pub(super) struct Writer {
     pub(super) owed: Vec<u64>,
     /// When it was last said that a file cannot be written.
     pub(super) complained: Option<Instant>,
+    pub(super) space: Space,
+    /// What is refused is counted here.
+    pub(super) room: Room,
     /// Long bodies that are still coming.
     pub(super) growing: HashMap<u64, (Growing, Growth)>,
 }
 
 /// What one transaction is to do, once the bodies are in their files.
 #[derive(Default)]
-struct Batch {
+pub(super) struct Batch {
     kept: Vec<(u64, Arc<str>, Box<Row>, Response)>,
     renewed: Vec<(u64, Arc<str>, Box<Stored>)>,
-    removed: Vec<u64>,
-    done: Vec<Done>,
+    pub(super) removed: Vec<u64>,
+    pub(super) done: Vec<Done>,
     settled: Vec<oneshot::Sender<()>>,
     clears: bool,
     /// Whether there is anything to be written down but more of long bodies.
@@ -217,8 +224,7 @@ impl Writer {
             batch.is_due |= !job.is_of_body();
             self.prepare(can_write, job, &mut batch);
         }
-        let place = self.place.clone();
-        let committed = can_write.then(|| place.ask(|index| self.commit(index, &mut batch))).flatten();
+        let committed = can_write.then(|| self.commit_with_room(&mut batch)).flatten();
         if let Some(Err(error)) = &committed {
             self.failed = Some(Instant::now());
             self.place.fail(error);
@@ -238,28 +244,34 @@ impl Writer {
     /// Does what can be done before the transaction: writes bodies, removes them.
     fn prepare(&mut self, can_write: bool, job: Job, batch: &mut Batch) {
         match job {
-            Job::Keep { id, url, row, body } => match self.keep(can_write, id, &row, &body) {
+            Job::Keep { id, url, row, body } => match self.keep(can_write, id, (&row, &body), batch) {
                 Some(response) => batch.kept.push((id, url, row, response)),
                 None => batch.done.push(Done { id, url, outcome: Outcome::Refused }),
             },
-            Job::Begin { id, salt, growth } if can_write => match self.bodies.begin(id, &salt, &self.keys) {
-                Ok(growing) => drop(self.growing.insert(id, (growing, growth))),
-                Err(error) => self.complain(&error),
-            },
+            Job::Begin { id, salt, growth } if can_write => {
+                let (keys, coming) = (self.keys.clone(), self.coming(0));
+                match self.with_room(batch, &coming, AT_ONCE, |bodies| bodies.begin(id, &salt, &keys)) {
+                    Ok(growing) => drop(self.growing.insert(id, (growing, growth))),
+                    Err(error) => self.complain(&error),
+                }
+            }
             Job::Begin { .. } => {}
-            Job::More { id, bytes } => self.grow(id, &bytes.bytes),
-            Job::Close { id, whole } => match self.growing.remove(&id).map(|(own, to)| (own.close(), to)) {
-                Some((Ok(length), growth)) => {
-                    growth.whole(length);
-                    // Whoever asked may have gone.
-                    let _ = whole.send(length).inspect_err(|_| self.bodies.remove(id));
+            Job::More { id, bytes } => self.grow(id, &bytes.bytes, batch),
+            Job::Close { id, whole } => {
+                let Some((mut growing, growth)) = self.growing.remove(&id) else { return };
+                let coming = self.coming(growing.length());
+                match self.with_room(batch, &coming, AT_ONCE, |_| growing.close()) {
+                    Ok(length) => {
+                        growth.whole(length);
+                        // Whoever asked may have gone.
+                        let _ = whole.send(length).inspect_err(|_| self.bodies.remove(id));
+                    }
+                    Err(error) => {
+                        self.bodies.remove(id);
+                        self.complain(&error);
+                    }
                 }
-                Some((Err(error), _)) => {
-                    self.bodies.remove(id);
-                    self.complain(&error);
-                }
-                None => {}
-            },
+            }
             Job::Abandon { id } => {
                 self.growing.remove(&id);
                 self.bodies.remove(id);
@@ -287,47 +299,70 @@ impl Writer {
     }
 
     /// More of a long body. What cannot be written, or takes more room than one may, is given up.
-    fn grow(&mut self, id: u64, bytes: &[u8]) {
-        let Some((growing, growth)) = self.growing.get_mut(&id) else { return };
-        let written = growing.take(bytes);
+    fn grow(&mut self, id: u64, mut bytes: &[u8], batch: &mut Batch) {
+        let Some((mut growing, growth)) = self.growing.remove(&id) else { return };
+        let coming = self.coming(growing.length());
+        let written = self.with_room(batch, &coming, AT_ONCE, |_| growing.take(&mut bytes));
         if written.is_err() || growing.length() > self.size / SHARE {
-            self.growing.remove(&id);
             self.bodies.remove(id);
         } else {
             growth.reach(growing.chunks(), growing.tail());
+            self.growing.insert(id, (growing, growth));
         }
         if let Err(error) = written {
             self.complain(&error);
         }
     }
 
-    fn keep(&mut self, can_write: bool, id: u64, row: &Row, body: &Source) -> Option<Response> {
+    /// What is known of a long body of which so many bytes have come.
+    fn coming(&self, length: u64) -> Response {
+        Response { uses: 1, cost: self.link.cost(Bytes(length)), size: Bytes(OVERHEAD + length) }
+    }
+
+    fn keep(
+        &mut self,
+        can_write: bool,
+        id: u64,
+        (row, body): (&Row, &Source),
+        batch: &mut Batch,
+    ) -> Option<Response> {
         let fields = row.head.fields.iter().chain(&row.head.nominated);
         let head: usize = fields.map(|(name, value)| name.as_str().len() + value.len()).sum();
         let size = OVERHEAD + row.length + (row.url.len() + head) as u64;
         if !can_write || size > self.size / SHARE {
             self.bodies.remove(id);
+            if !can_write {
+                self.room.refuse();
+            }
             return None;
         }
-        let (crossed, written) = match body {
-            Source::Memory(whole) => (whole.crossed, self.bodies.write(id, row, &self.keys, &whole.pieces)),
-            // It may have been taken away since.
-            Source::File { crossed } if self.bodies.has(id, row) => (*crossed, Ok(())),
-            Source::File { .. } => return None,
+        let crossed = match body {
+            Source::Memory(whole) => whole.crossed,
+            Source::File { crossed } => *crossed,
         };
         // What came without being counted came as it is.
         let crossed = if crossed == 0 { row.length } else { crossed };
         let response = Response { uses: 1, cost: self.link.cost(Bytes(crossed)), size: Bytes(size) };
+        let keys = self.keys.clone();
+        let written = match body {
+            Source::Memory(whole) => {
+                self.with_room(batch, &response, size, |bodies| bodies.write(id, row, &keys, &whole.pieces))
+            }
+            // It may have been taken away since.
+            Source::File { .. } if self.bodies.has(id, row) => Ok(()),
+            Source::File { .. } => return None,
+        };
         match written {
             Ok(()) => Some(response),
             Err(error) => {
+                self.room.refuse();
                 self.complain(&error);
                 None
             }
         }
     }
 
-    fn commit(&mut self, index: &Index, batch: &mut Batch) -> Result<(), redb::Error> {
+    pub(super) fn commit(&mut self, index: &Index, batch: &mut Batch) -> Result<(), redb::Error> {
         // Uses alone are not worth a transaction for each piece of a body.
         if !batch.is_due && batch.removed.is_empty() {
             return Ok(());
@@ -430,6 +465,7 @@ impl Writer {
         self.owed.append(&mut batch.removed);
         for (id, url, ..) in batch.kept.drain(..) {
             self.bodies.remove(id);
+            self.room.refuse();
             batch.done.push(Done { id, url, outcome: Outcome::Refused });
         }
         for (id, url, _) in batch.renewed.drain(..) {
