@@ -173,16 +173,14 @@ impl Bundle {
                     }
                     Decision::Fetch(unasked, urgency) if is_held(&self.carrier, &self.owner, &unasked) => {
                         self.skip(&hint, HELD);
-                        let made = made(&reading, &hint, &unasked, urgency.level);
-                        self.carrier.ground.models.named(&self.owner, self.page, &made);
+                        self.named_and_held(&made(&reading, &hint, &unasked, urgency.level), &unasked);
                         // What it names is most likely held as well.
                         self.keep(&reading, reading.lost(&hint));
                         self.recall_held_frame(&reading, &hint, &unasked);
                     }
                     Decision::Fetch(unasked, urgency) if self.is_coming(&hint, &unasked) => {
                         self.skip(&hint, COMING);
-                        let made = made(&reading, &hint, &unasked, urgency.level);
-                        self.carrier.ground.models.named(&self.owner, self.page, &made);
+                        self.named_and_held(&made(&reading, &hint, &unasked, urgency.level), &unasked);
                         // What it names is named to the other user.
                         self.keep(&reading, reading.lost(&hint));
                     }
@@ -232,16 +230,13 @@ impl Bundle {
         };
         // `None` once nobody reads this stream any more.
         let Some(promise) = promise else { return };
-        let (models, made) = (&self.carrier.ground.models, made(&reading, &hint, &unasked, urgency.level));
+        let made = made(&reading, &hint, &unasked, urgency.level);
         match &stale {
             Some(_) => {
                 lock(&self.tally).skipped(VALIDATED);
-                models.named(&self.owner, self.page, &made);
+                self.named_and_held(&made, &unasked);
             }
-            None => {
-                self.tell_promised(promise, &unasked);
-                models.promised(&self.owner, self.page, promise, made);
-            }
+            None => self.tell_promised(promise, &unasked, made),
         }
         let unwanted = self.carrier.promised(promise);
         let bundle = Arc::downgrade(self);
@@ -278,7 +273,14 @@ impl Bundle {
         }
     }
 
-    fn tell_promised(&self, promise: u64, unasked: &Unasked) {
+    /// What the remote has, or is about to: whether it answers with it is told by that alone.
+    fn named_and_held(&self, made: &Made<'_>, unasked: &Unasked) {
+        let held = (&self.carrier.remote, self.carrier.held_as(&self.owner, unasked));
+        self.carrier.ground.models.named(&self.owner, self.page, made, held);
+    }
+
+    fn tell_promised(&self, promise: u64, unasked: &Unasked, made: Made<'_>) {
+        self.carrier.ground.models.promised(&self.owner, self.page, promise, made);
         lock(&self.tally).promised();
         let bus = &self.carrier.ground.bus;
         bus.emit(Event::Promised { promise, page: self.page, url: bus.url(unasked.url.as_str()) });
@@ -421,11 +423,11 @@ impl Bundle {
         }
         // The page may have come meanwhile.
         self.judge_anew(wish)?;
-        let Some(sender) = self.push(wish) else { return Ok(0) };
+        let Some((promise, sender)) = self.push(wish) else { return Ok(0) };
         if let Some(priority) = wish.raised.priority(wish.priority) {
             sender.reprioritize(priority);
         }
-        ground.models.sent(&self.owner, wish.promise, anyones);
+        ground.models.sent(&self.owner, promise, anyones);
         self.add(&wish.reading, more, &sender);
         let rate = self.carrier.rate();
         let treatment = treatment(&wish.head, &head, purpose, self.carrier.means(&self.owner, true));
@@ -500,17 +502,18 @@ impl Bundle {
         Ok(0)
     }
 
-    /// The stream on which a whole response is pushed; `None` where nobody wants it. Where only a word was announced on what
-    /// the remote holds, it is promised in that word's place.
-    fn push(&self, wish: &Wish) -> Option<Sender> {
+    /// The stream on which a whole response is pushed, and its promise; `None` where nobody wants it. Where only a word was
+    /// announced on what the remote holds, it is promised in that word's place.
+    fn push(&self, wish: &Wish) -> Option<(u64, Sender)> {
         let word = self.push_word(wish)?;
         if wish.stale.is_none() {
-            return Some(word);
+            return Some((wish.promise, word));
         }
         let promise = word.promise(&wish.head, wish.priority)?;
-        self.tell_promised(promise, &wish.unasked);
+        let made = made(&wish.reading, &wish.hint, &wish.unasked, wish.priority.urgency);
+        self.tell_promised(promise, &wish.unasked, made);
         word.fail(failure::withdrawn(&"what is held has changed"));
-        self.carrier.hop.push(promise)
+        Some((promise, self.carrier.hop.push(promise)?))
     }
 
     /// The stream of the promise's own number.

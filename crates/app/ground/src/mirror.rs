@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use farhop_bundle::{PRIVATE_TO, unfamiliar};
-use farhop_freshness::{ResponseDirectives, Scope, Stored, Validators, allows_any_origin, storable};
+use farhop_freshness::{
+    ResponseDirectives, Scope, Stored, Validators, allows_any_origin, is_guess, storable,
+};
 use farhop_htotp::mirror::{self, Bound, Entry, Heard, Position, Word, fingerprint};
 use farhop_htotp::{RequestHead, ResponseHead};
 use http::Method;
@@ -224,7 +226,8 @@ pub(crate) fn fingerprints_of(
 ) -> impl Iterator<Item = u64> {
     let vary = names_of_vary(response);
     let own: Vec<HeaderName> = PRIVATE_TO.iter().chain(unfamiliar(request)).cloned().collect();
-    let anyones = if allows_any_origin(response) { Vec::new() } else { vec![header::ORIGIN] };
+    let bindings = [(header::ORIGIN, !allows_any_origin(response)), (header::COOKIE, is_guess(response))];
+    let anyones = bindings.into_iter().filter_map(|(name, binds)| binds.then_some(name)).collect();
     let all = [(None, anyones), (Some(user), own)];
     all.into_iter().filter_map(move |(whose, mut names)| {
         names.extend(vary.clone()?);

@@ -34,6 +34,7 @@ pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::{is_hop_by_hop, strip_hop_by_hop};
 pub use fuzz::fuzz;
 pub use invalidation::invalidated;
+pub use lifetime::is_guess;
 pub use origins::allows_any_origin;
 pub use partial::Part;
 pub use precondition::{Precondition, evaluate};

@@ -30,7 +30,7 @@ fn says_when_it_expires(response: &HeaderMap, directives: &ResponseDirectives) -
 }
 
 /// Whether nothing says how long the response is fresh, nor that it may be shared: if it is used, that is a guess.
-pub(crate) fn is_guess(response: &HeaderMap) -> bool {
+pub fn is_guess(response: &HeaderMap) -> bool {
     let directives = ResponseDirectives::of(response);
     !is_explicit(response, &directives, Scope::Shared) && !directives.public
 }

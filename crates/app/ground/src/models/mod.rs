@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use farhop_bundle::Unasked;
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_models::{Foreseen, Limits, Models, Policies, ToldModel, User, Visit};
+use farhop_models::{Foreseen, Limits, Models, Needs, Policies, ToldModel, User, Visit};
 use farhop_page::{Hint, ReferrerPolicy};
 use farhop_settings::ground::ModelsSettings;
 use serde::Deserialize;
@@ -136,9 +136,18 @@ impl PageModels {
         self.lock().visits.tells(owner, exchange, policy);
     }
 
-    /// The page of a visit names this, which the remote has: if the browser asks for it, this is how.
-    pub(crate) fn named(&self, owner: &Owner, exchange: ExchangeId, made: &Made<'_>) {
-        self.lock().visits.names(owner, exchange, made);
+    /// The page of a visit names this, which the remote has, or is about to: if the browser asks for it, this is how. It is what
+    /// the remote holds under these fingerprints.
+    pub(crate) fn named(
+        &self,
+        owner: &Owner,
+        exchange: ExchangeId,
+        made: &Made<'_>,
+        (remote, held): (&Arc<str>, Vec<u64>),
+    ) {
+        let mut state = self.lock();
+        state.hold(remote, held, made.url, || visits::needs(made.hint, made.urgency));
+        state.visits.names(owner, exchange, made, Instant::now());
     }
 
     /// The remote will answer this by itself: whether it is asked for will not be seen.
@@ -189,9 +198,7 @@ impl PageModels {
 
     /// This remote holds under these fingerprints what was foreseen.
     fn held(&self, remote: &Arc<str>, fingerprints: Vec<u64>, one: &Foreseen) {
-        // Whether anyone may have it everyone's models learn from what crosses.
-        let kind = Kind { url: one.url.clone(), needs: one.needs.clone(), anyones: false };
-        self.lock().kinds.note(remote, fingerprints.into_iter(), kind);
+        self.lock().hold(remote, fingerprints, &one.url, || one.needs.clone());
     }
 
     /// This was pushed to a user of this remote, which may hold it from now on.
@@ -298,6 +305,17 @@ pub(crate) struct Namer {
 }
 
 impl State {
+    /// This remote holds under these fingerprints what is asked for so; what was seen of it when it crossed tells more.
+    fn hold(&mut self, remote: &Arc<str>, held: Vec<u64>, url: &Url, needs: impl Fn() -> Needs) {
+        for fingerprint in held {
+            if self.kinds.of(remote, fingerprint).is_none() {
+                // Whether anyone may have it everyone's models learn from what crosses.
+                let kind = Kind { url: url.clone(), needs: needs(), anyones: false };
+                self.kinds.note(remote, [fingerprint].into_iter(), kind);
+            }
+        }
+    }
+
     fn learn(&mut self, ended: Vec<Visit>) {
         for visit in ended {
             self.models.learn(&visit, unix_seconds());

@@ -49,8 +49,8 @@ struct Open {
     asked: BTreeMap<Url, Asked>,
     /// Promised, and neither used nor settled; since when.
     pending: BTreeMap<Url, Instant>,
-    /// Named, and held by the remote: how it is asked for if it is.
-    named: BTreeMap<Url, Needs>,
+    /// Named, and held by the remote: how it is asked for if it is, and since when.
+    named: BTreeMap<Url, (Needs, Instant)>,
     /// The documents in its frames, and what they have named: that is asked for in their name, which is not foreseen.
     framed: BTreeSet<Url>,
     /// The numbers of its promises.
@@ -114,7 +114,7 @@ impl Visits {
     }
 
     fn close(&mut self, open: Open, now: Instant) -> Option<Visit> {
-        let Open { owner, mut visit, asked, pending, promises, .. } = open;
+        let Open { owner, mut visit, asked, mut pending, named, promises, .. } = open;
         for promise in promises {
             let promise = self.promises.remove(&(Arc::clone(&owner.remote), promise));
             if let Some(Promise { used, .. }) =
@@ -124,6 +124,7 @@ impl Visits {
                 visit.used += u32::from(used);
             }
         }
+        pending.extend(named.into_iter().map(|(url, (_, since))| (url, since)));
         let young = pending.into_iter().filter(|(_, since)| *since + SETTLED > now).map(|(url, _)| url);
         visit.unknown.extend(young);
         visit.asked = asked.into_values().collect();
@@ -153,10 +154,10 @@ impl Visits {
     }
 
     /// See [`super::PageModels::named`].
-    pub(super) fn names(&mut self, owner: &Owner, exchange: ExchangeId, made: &Made<'_>) {
+    pub(super) fn names(&mut self, owner: &Owner, exchange: ExchangeId, made: &Made<'_>, now: Instant) {
         let Some(open) = self.of(owner, exchange).filter(|open| open.named.len() < RESOURCES) else { return };
         if open.follows(made) {
-            open.named.entry(made.url.clone()).or_insert_with(|| needs(made.hint, made.urgency));
+            open.named.entry(made.url.clone()).or_insert_with(|| (needs(made.hint, made.urgency), now));
         }
     }
 
@@ -300,7 +301,7 @@ impl Visits {
         let Kind { url, needs, anyones } = kind.clone();
         // What crossed for another page may have been told more of that than of this one.
         let needs = match open.named.remove(&url) {
-            Some(named) => named,
+            Some((named, _)) => named,
             None if open.framed.contains(&url) => return,
             None => needs,
         };

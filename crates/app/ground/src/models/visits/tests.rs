@@ -168,6 +168,7 @@ fn what_was_told_the_origin_alone_is_told_no_more() {
 #[test]
 fn what_the_remote_holds_is_learned_as_this_page_names_it() {
     let mut world = World::new();
+    let start = world.start;
     let silent = Some(ReferrerPolicy::NoReferrer);
     let kind = |path: &str| Kind {
         url: url(path),
@@ -180,7 +181,7 @@ fn what_the_remote_holds_is_learned_as_this_page_names_it() {
             ..Hint::new(url(path), Destination::Image, Mode::NoCors, Source::Image)
         };
         let by = Namer { is_framed, referrer_policy: None };
-        visits.names(&owner(1), PAGE, &Made { hint: &hint, url: &hint.url, urgency: 3, by });
+        visits.names(&owner(1), PAGE, &Made { hint: &hint, url: &hint.url, urgency: 3, by }, start);
     };
     name(&mut world.visits, "/named.png", false);
     name(&mut world.visits, "/framed.png", true);
@@ -190,6 +191,25 @@ fn what_the_remote_holds_is_learned_as_this_page_names_it() {
     let visit = world.again(20);
     assert_eq!(asked(&visit), ["/named.png"]);
     assert_eq!(visit.asked[0].needs.referrer_policy, silent);
+}
+
+#[test]
+fn of_what_the_remote_has_nothing_is_known_before_it_can_have_told() {
+    for (ends, is_unknown) in [(2, true), (20, false)] {
+        let mut world = World::new();
+        for path in ["/named.js", "/asked.js"] {
+            let hint = Hint::new(url(path), Destination::Script, Mode::NoCors, Source::Script);
+            let made = Made { hint: &hint, url: &hint.url, urgency: 3, by: Namer::default() };
+            world.visits.names(&owner(1), PAGE, &made, world.start);
+        }
+        let needs = Needs::new(Destination::Script, Mode::NoCors);
+        let kind = Kind { url: url("/asked.js"), needs, anyones: true };
+        world.visits.answered_here(&"ship#1".into(), PAGE, &kind, Duration::from_secs(1));
+        let visit = world.again(ends);
+        assert_eq!(asked(&visit), ["/asked.js"]);
+        let unknown: Vec<_> = visit.unknown.iter().map(Url::path).collect();
+        assert_eq!(unknown == ["/named.js"], is_unknown, "{unknown:?}");
+    }
 }
 
 #[test]
