@@ -102,6 +102,9 @@ fn contained<T>(ask: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     asked.unwrap_or_else(|_| Err(Error::Corrupted("it contradicts itself".into())))
 }
 
+/// What an entry is worth, its number and its row.
+pub(super) type Ranked = (Worth, u64, Vec<u8>);
+
 impl Index {
     /// Opens the index in `file`, or makes one there if there is none, for the key of this `mark`.
     pub(super) fn open(file: &Path, mark: u64) -> Result<(Index, Begun), Unusable> {
@@ -212,7 +215,7 @@ impl Index {
         bytes: u64,
         most: Option<Worth>,
         is_meant: impl Fn(u64) -> bool,
-    ) -> Result<Option<Vec<(Worth, u64, Vec<u8>)>>, Error> {
+    ) -> Result<Option<Vec<Ranked>>, Error> {
         self.ask(|database| {
             let transaction = database.begin_read()?;
             let (rows, worths) = (transaction.open_table(ROWS)?, transaction.open_table(WORTHS)?);
