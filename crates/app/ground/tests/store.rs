@@ -605,7 +605,9 @@ async fn what_the_remote_holds_is_a_base_again_after_a_restart() {
 async fn what_has_left_grounds_memory_is_a_base_again_as_long_as_both_disks_hold_it() {
     let (place, site) = (Place::new(), Site::start().await);
     let put = |path, lines, version| {
-        let fields = format!("cache-control: no-cache|etag: \"{version}\"|content-type: text/html");
+        // Neither is like the other.
+        let kind = if path == "/other" { "css" } else { "html" };
+        let fields = format!("cache-control: no-cache|etag: \"{version}\"|content-type: text/{kind}");
         site.put(path, &fields, &text(lines, version));
     };
     let pair = place.start_with(&["squeeze.deltas=100 kB"]).await;
