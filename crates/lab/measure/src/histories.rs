@@ -83,14 +83,14 @@ fn lived(context: &Context, runtime: &Runtime, run: Run, wanted: Wanted) -> Resu
         let outcome = runtime.block_on(live_with(&sites, local.proxy(), &authority, portion));
         lived += outcome.histories;
         answers += outcome.answers;
+        for line in &outcome.wrong {
+            eprintln!("{line}");
+        }
         wrong.extend(outcome.wrong);
         eprintln!("{}: {lived} histories, {answers} answers, {} wrong", run.name(), wrong.len());
         if wrong.len() >= ENOUGH || !local.runs() {
             break;
         }
-    }
-    for line in &wrong {
-        eprintln!("{line}");
     }
     let taken = Duration::from_secs(start.elapsed().as_secs());
     let up = if local.runs() { "process up" } else { "process DOWN" };

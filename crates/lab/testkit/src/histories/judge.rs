@@ -138,7 +138,7 @@ impl Judge {
         let verdict = self.origins.truth(self.number, |truth| match &came {
             Ok(came) => self.verdict(&mut memory, truth, asked, came),
             // What breaks off at the origin breaks off here.
-            Err(_) if truth.has_broken(asked.thing, self.since(&memory, truth, asked)) => Ok(()),
+            Err(_) if self.may_break_off(&memory, truth, asked) => Ok(()),
             Err(why) => Err(why.clone()),
         });
         if let Err(why) = verdict {
@@ -182,7 +182,7 @@ impl Judge {
             return if failed { Ok(()) } else { Err("WRONG: the origin has not failed".into()) };
         }
         if came.status == StatusCode::BAD_GATEWAY {
-            let broken = truth.has_broken(thing, self.since(memory, truth, asked));
+            let broken = self.may_break_off(memory, truth, asked);
             return if broken { Ok(()) } else { Err("WRONG: nothing has broken off at the origin".into()) };
         }
         let allowed = self.allowed(memory, truth, asked);
@@ -200,7 +200,8 @@ impl Judge {
                 false => format!("WRONG: not what the origin says in any of the versions {versions:?}"),
             });
         }
-        let once = about.is_numbered() && (!about.reuse.lasts() || truth.unkept.contains(&serial));
+        let lasts = about.reuse.answers_for(asked.wish).is_some();
+        let once = about.is_numbered() && (!lasts || truth.unkept.contains(&serial));
         if !once || is_new { Ok(()) } else { Err("TWICE: an answer that may not be used again was".into()) }
     }
 
@@ -286,6 +287,15 @@ impl Judge {
             }),
             (_, status) => return Err(format!("status {status}")),
         })
+    }
+
+    /// Whether what answers this request may have broken off. What lasts may have been on its way, for somebody else or
+    /// while it was asked about, before this request was sent.
+    fn may_break_off(&self, memory: &Memory, truth: &Truth, asked: &Asked) -> bool {
+        let lasts = self.model.things[asked.thing].reuse.answers_for(asked.wish).is_some() && !asked.reload;
+        let underway = |at: Instant| truth.has_broken_since(asked.thing, at);
+        truth.has_broken(asked.thing, self.since(memory, truth, asked))
+            || (lasts && asked.at.checked_sub(TOLERANCE).is_none_or(underway))
     }
 
     /// What may answer this request.

@@ -42,7 +42,7 @@ pub(super) struct Truth {
     failed: HashMap<usize, u64>,
     /// Things whose next answer breaks off, and the moment in which one last did.
     breaking: HashSet<usize>,
-    broken: HashMap<usize, u64>,
+    broken: HashMap<usize, (u64, Instant)>,
     /// Numbers of answers to requests that forbade to keep them.
     pub(super) unkept: HashSet<u64>,
 }
@@ -68,7 +68,12 @@ impl Truth {
 
     /// Whether a body of a thing broke off since this moment.
     pub(super) fn has_broken(&self, thing: usize, since: u64) -> bool {
-        self.broken.get(&thing).is_some_and(|moment| *moment >= since)
+        self.broken.get(&thing).is_some_and(|(moment, _)| *moment >= since)
+    }
+
+    /// Whether one did since then.
+    pub(super) fn has_broken_since(&self, thing: usize, at: Instant) -> bool {
+        self.broken.get(&thing).is_some_and(|(_, broke)| *broke >= at)
     }
 
     /// When this content of a thing was last said to be what it is.
@@ -195,7 +200,7 @@ async fn serve(
     let mut answer = get(truth, number, thing, &head.headers);
     let is_long = answer.body().length > 1 && answer.status() != StatusCode::SERVICE_UNAVAILABLE;
     if head.method == Method::GET && is_long && truth.breaking.remove(&thing) {
-        truth.broken.insert(thing, truth.moment);
+        truth.broken.insert(thing, (truth.moment, Instant::now()));
         answer.body_mut().break_off();
     }
     Ok(answer)

@@ -129,7 +129,9 @@ impl Reuse {
 
     /// The same for a request that wants something of its own.
     pub(super) fn answers_for(self, wish: Wish) -> Option<Duration> {
-        let lasts = self.lasts_for()?;
+        // RFC 9111 §4.2.4: what nothing is said of is stale at once, and may be given to who takes what is stale.
+        let silent = matches!(wish, Wish::MaxStale(_)) && self == Reuse::Silent;
+        let lasts = if silent { Duration::ZERO } else { self.lasts_for()? };
         let seconds = |count: u8| Duration::from_secs(count.into());
         Some(match wish {
             Wish::Nothing | Wish::NotKept | Wish::OnlyCached => lasts,
@@ -226,6 +228,9 @@ mod tests {
     fn what_a_request_says_shortens_or_lengthens_what_its_answer_allows() {
         let seconds = |reuse: Reuse, wish| reuse.answers_for(wish).map(|time| time.as_secs());
         assert_eq!(seconds(Reuse::Never, Wish::MaxStale(1)), None);
+        assert_eq!(seconds(Reuse::Silent, Wish::MaxStale(1)), Some(1));
+        assert_eq!(seconds(Reuse::Silent, Wish::MaxAge(1)), None);
+        assert_eq!(seconds(Reuse::Expired, Wish::MaxStale(1)), None);
         assert_eq!(seconds(Reuse::Shared, Wish::MaxAge(1)), Some(1));
         assert_eq!(seconds(Reuse::Aged, Wish::MaxAge(60)), Some(0));
         assert_eq!(seconds(Reuse::Immutable, Wish::MaxAge(1)), Some(2));
