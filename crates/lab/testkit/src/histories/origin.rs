@@ -43,6 +43,8 @@ pub(super) struct Truth {
     /// Things whose next answer breaks off, and the moment in which one last did.
     breaking: HashSet<usize>,
     broken: HashMap<usize, (u64, Instant)>,
+    /// When a HEAD was last answered with no more than a length: what is held of that length is confirmed by it (RFC 9111 §4.3.5).
+    described: HashMap<(usize, u64), Instant>,
     /// Numbers of answers to requests that forbade to keep them.
     pub(super) unkept: HashSet<u64>,
 }
@@ -78,7 +80,8 @@ impl Truth {
 
     /// When this content of a thing was last said to be what it is.
     pub(super) fn said(&self, thing: usize, body: &[u8]) -> Option<Instant> {
-        self.said.get(&(thing, tag(body))).copied()
+        let said = self.said.get(&(thing, tag(body))).copied()?;
+        Some(self.described.get(&(thing, body.len() as u64)).map_or(said, |described| said.max(*described)))
     }
 
     /// Whether a thing was answered 503 since this moment.
@@ -134,6 +137,7 @@ impl Origins {
             failed: HashMap::new(),
             breaking: HashSet::new(),
             broken: HashMap::new(),
+            described: HashMap::new(),
             unkept: HashSet::new(),
         };
         self.locked().insert(number, truth);
@@ -198,6 +202,10 @@ async fn serve(
         return Ok(answer(StatusCode::OK, fields, posted(thing, version)));
     }
     let mut answer = get(truth, number, thing, &head.headers);
+    let is_bare = truth.model.things[thing].is_numbered() && answer.status() == StatusCode::OK;
+    if head.method == Method::HEAD && is_bare {
+        truth.described.insert((thing, answer.body().length), Instant::now());
+    }
     let is_long = answer.body().length > 1 && answer.status() != StatusCode::SERVICE_UNAVAILABLE;
     if head.method == Method::GET && is_long && truth.breaking.remove(&thing) {
         truth.broken.insert(thing, (truth.moment, Instant::now()));
