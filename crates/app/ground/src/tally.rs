@@ -63,6 +63,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::Stylesheet => "stylesheet",
         Source::Preload => "preload",
         Source::ModulePreload => "modulepreload",
+        Source::Prefetch => "prefetch",
         Source::Icon => "icon",
         Source::DefaultIcon => "default icon",
         Source::Manifest => "manifest",

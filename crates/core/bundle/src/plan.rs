@@ -370,6 +370,8 @@ fn fetches(family: Family, hint: &Hint) -> bool {
         (_, Destination::Style) if from_field && hint.timing != Timing::Async => family == Family::Firefox,
         (_, Destination::Icon) if from_field => false,
         (_, Destination::Manifest) => family == Family::Chromium && !from_field,
+        // Recorded from Chromium; a 103 response preloads and connects, no more (HTML, "process early hint headers").
+        (_, Destination::Prefetch) => family == Family::Chromium && hint.source != Source::EarlyHints,
         _ => true,
     }
 }

@@ -109,6 +109,13 @@ fn every_kind_of_element_gives_its_hint() {
             Timing::Async,
         ),
         (
+            "<link rel=prefetch as=script media=print href=a.js>",
+            Destination::Prefetch,
+            Mode::NoCors,
+            Source::Prefetch,
+            Timing::Lazy,
+        ),
+        (
             "<link rel=modulepreload as=json type=text/plain href=a.js>",
             Destination::Script,
             Mode::Cors,
@@ -230,7 +237,7 @@ fn what_a_browser_does_not_fetch_gives_no_hint() {
         "<link rel=preload as=font type=font/unknown crossorigin href=a.js>",
         "<link rel=preload as=image type=image/jxl href=a.js>",
         "<link rel=preload as=image media=print href=a.js>",
-        "<link rel=prefetch href=a.js>",
+        "<link rel=prefetch href=' '>",
         "<link rel=dns-prefetch href=//a.js>",
         "<link rel=stylesheet>",
         "<img>",
