@@ -65,6 +65,7 @@ pub(crate) fn source_word(source: Source) -> &'static str {
         Source::ModulePreload => "modulepreload",
         Source::Prefetch => "prefetch",
         Source::Icon => "icon",
+        Source::OtherIcon => "another icon",
         Source::DefaultIcon => "default icon",
         Source::Manifest => "manifest",
         Source::Image => "image",

@@ -87,6 +87,13 @@ fn what_is_for_the_next_page_says_so_and_comes_last() {
 }
 
 #[test]
+fn another_icon_is_for_browsers_that_are_known_to_take_it_too() {
+    let other = hint(url("https://site.test/i.png"), Destination::Icon, Mode::NoCors, Source::OtherIcon);
+    assert!(plan(CHROMIUM, &[], &[], Budget::default()).only(&other).is_ok());
+    assert_eq!(plan(FIREFOX, &[], &[], Budget::default()).only(&other), Err(Skip::NotThisBrowser));
+}
+
+#[test]
 fn what_is_for_the_next_page_is_left_to_browsers_of_other_families_and_to_them_all_at_other_sites() {
     let next = "<link rel=prefetch href=a.js>";
     let mut firefox = plan(FIREFOX, &[], &[], Budget::default());

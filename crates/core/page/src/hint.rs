@@ -184,6 +184,8 @@ pub enum Source {
     Prefetch,
     /// `<link rel=icon>`.
     Icon,
+    /// `<link rel=icon>`, in case one that comes first has not the size wanted.
+    OtherIcon,
     /// `/favicon.ico`, since the page names no icon.
     DefaultIcon,
     /// `<link rel=manifest>`.

@@ -78,8 +78,16 @@ impl Markup {
             return;
         }
         self.icon_is_given = true;
-        if let Some(chosen) = icons::choose(std::mem::take(&mut self.icons)) {
-            if let Some(icon) = chosen {
+        // Windows icons have several sizes; of what stands in a `data:` URL it is not known.
+        let has_all = |icon: &Option<Hint>| {
+            icon.as_ref().is_none_or(|icon| icon.url.path().to_ascii_lowercase().ends_with(".ico"))
+        };
+        let chosen = icons::choose(std::mem::take(&mut self.icons), has_all);
+        if !chosen.is_empty() {
+            for (at, mut icon) in chosen.into_iter().flatten().enumerate() {
+                if at > 0 {
+                    icon.source = Source::OtherIcon;
+                }
                 context.add(icon);
             }
             return;
