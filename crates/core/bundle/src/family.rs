@@ -46,6 +46,7 @@ impl Family {
             (Family::Unknown, _) => "*/*".to_owned(),
             (Family::Firefox, _) if is_open => "*/*".to_owned(),
             (_, Destination::Frame) => document_accept.to_owned(),
+            (Family::Chromium, Destination::Prefetch) => chromium_prefetch_accept(hint.mode, document_accept),
             // Recorded from Chromium; Fetch, "fetch", step 12.
             (_, Destination::Json) => "application/json,*/*;q=0.5".to_owned(),
             (_, Destination::Style) => "text/css,*/*;q=0.1".to_owned(),
@@ -123,6 +124,19 @@ fn chromium_image_accept(document_accept: &str) -> String {
         formats = vec!["image/avif", "image/webp", "image/apng"];
     }
     format!("{},image/svg+xml,image/*,*/*;q=0.8", formats.join(","))
+}
+
+/// Chromium takes what it prefetches for a document, and with CORS for anything; signed exchanges where it knows them
+/// (recorded).
+fn chromium_prefetch_accept(mode: Mode, document_accept: &str) -> String {
+    if mode == Mode::NoCors {
+        return document_accept.to_owned();
+    }
+    let mut parts = document_accept.split(',').map(str::trim);
+    match parts.find(|part| part.starts_with("application/signed-exchange")) {
+        Some(exchange) => format!("{exchange},*/*;q=0.8"),
+        None => "*/*".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub use family::Family;
 pub use first_party::FirstParty;
 pub use likeness::Likeness;
 pub use loads::{LoadId, is_attachment, opens_page};
-pub use matching::{Mismatch, PRIVATE_TO, compare, is_navigation, sameness, unfamiliar};
+pub use matching::{Mismatch, PRIVATE_TO, compare, is_navigation, is_speculative, sameness, unfamiliar};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
 pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};
 pub use redirect::{Navigation, leads_to};

@@ -188,7 +188,7 @@ pub fn is_navigation(request: &HeaderMap) -> bool {
 
 /// Whether a document is asked for that nobody may ever look at: `Sec-Purpose`, or `Purpose` before that, says so for what
 /// pages have prefetched or prerendered.
-pub(crate) fn is_speculative(request: &HeaderMap) -> bool {
+pub fn is_speculative(request: &HeaderMap) -> bool {
     ["sec-purpose", "purpose"].iter().any(|name| {
         text(request, name)
             .is_some_and(|purpose| purpose.split([';', ',']).any(|word| word.trim() == "prefetch"))

@@ -369,7 +369,11 @@ fn fetches(family: Family, hint: &Hint) -> bool {
         // Only Firefox obeys stylesheets in Link fields; a preload of a style is obeyed by all and blocks nothing.
         (_, Destination::Style) if from_field && hint.timing != Timing::Async => family == Family::Firefox,
         (_, Destination::Icon) if from_field => false,
+        // Recorded from Chromium; what other families make of an icon is theirs.
+        (_, Destination::Icon) if hint.source == Source::OtherIcon => family == Family::Chromium,
         (_, Destination::Manifest) => family == Family::Chromium && !from_field,
+        // Recorded from Chromium; a 103 response preloads and connects, no more (HTML, "process early hint headers").
+        (_, Destination::Prefetch) => family == Family::Chromium && hint.source != Source::EarlyHints,
         _ => true,
     }
 }

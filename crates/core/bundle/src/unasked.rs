@@ -165,6 +165,9 @@ pub(crate) fn unasked_after(
     if let Some(coding) = accept_encoding(load, hint, &target) {
         fields.insert(header::ACCEPT_ENCODING, coding);
     }
+    if hint.destination == Destination::Prefetch {
+        fields.insert(HeaderName::from_static("sec-purpose"), HeaderValue::from_static("prefetch"));
+    }
     let is_plugin = matches!(hint.source, Source::Object | Source::Embed);
     if hint.destination == Destination::Frame && !(is_plugin && load.family == Family::Firefox) {
         copy(&mut fields, &load.request, header::UPGRADE_INSECURE_REQUESTS);
@@ -189,6 +192,10 @@ pub(crate) fn unasked_after(
         insert(&mut fields, header::REFERER, &told);
     }
     if mode == Mode::SameOrigin && relation != Relation::SameOrigin {
+        return Err(Skip::NotThisBrowser);
+    }
+    // What browsers let other sites know of what is fetched in case somebody looks at it is not settled.
+    if hint.destination == Destination::Prefetch && relation == Relation::CrossSite {
         return Err(Skip::NotThisBrowser);
     }
     let credentials = match mode {
@@ -434,7 +441,7 @@ fn dest(hint: &Hint) -> &'static str {
         Destination::Font => "font",
         Destination::Manifest => "manifest",
         Destination::Json => "json",
-        Destination::Fetch => "empty",
+        Destination::Fetch | Destination::Prefetch => "empty",
         Destination::Track => "track",
         Destination::Frame => "iframe",
         Destination::Object => "object",

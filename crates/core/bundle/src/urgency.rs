@@ -29,7 +29,7 @@ impl Urgency {
 /// | 4 | images that may be in view |
 /// | 5 | scripts that nothing waits for (`async`), images below the first screenful |
 /// | 6 | lazy images and frames |
-/// | 7 | icons, the manifest, stylesheets for other media, guesses |
+/// | 7 | icons, the manifest, stylesheets for other media, what is for the next page, guesses |
 ///
 /// `fetchpriority=high` lifts to 2 what would come later, `low` sinks by 2, to 6 at most.
 pub fn urgency(hint: &Hint) -> Urgency {
@@ -43,7 +43,7 @@ pub fn urgency(hint: &Hint) -> Urgency {
     // What is preloaded or imported is waited for.
     let is_element = matches!(hint.source, Source::Script | Source::ModuleScript);
     let level = match (hint.destination, hint.timing) {
-        (Destination::Icon | Destination::Manifest, _) => 7,
+        (Destination::Icon | Destination::Manifest | Destination::Prefetch, _) => 7,
         (_, Timing::Lazy) => 6,
         (Destination::Style, Timing::Blocking) if !imported => 1,
         (Destination::Script, Timing::Blocking) => 1,

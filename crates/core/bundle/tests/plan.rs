@@ -66,6 +66,44 @@ fn cookies_seen_at_the_documents_host_go_there_alone() {
     assert_eq!(cookie(only(&mut plan, "<link rel=manifest href=m.json>")), None);
 }
 
+/// As recorded from Chromium 156.
+#[test]
+fn what_is_for_the_next_page_says_so_and_comes_last() {
+    const EXCHANGE: &str = "application/signed-exchange;v=b3;q=0.7";
+    let accept = format!("text/html,image/webp,*/*;q=0.8,{EXCHANGE}");
+    let said = [("accept", accept.as_str()), ("cookie", "a=1")];
+    let mut plan = plan(CHROMIUM, &said, &[], Budget::default());
+    let asked = only(&mut plan, "<link rel=prefetch as=script href=a.js>").unwrap().fields;
+    let of =
+        |fields: &HeaderMap, name: &str| fields.get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!(of(&asked, "sec-purpose").as_deref(), Some("prefetch"));
+    assert_eq!(of(&asked, "accept"), Some(accept.clone()), "whatever it is for");
+    assert_eq!((of(&asked, "cookie").as_deref(), of(&asked, "origin")), (Some("a=1"), None));
+    let asked = only(&mut plan, "<link rel=prefetch crossorigin href=b.woff2>").unwrap().fields;
+    assert_eq!(of(&asked, "accept"), Some(format!("{EXCHANGE},*/*;q=0.8")));
+    assert!(of(&asked, "origin").is_some());
+    let last = hints("<link rel=prefetch href=c.js>").pop().unwrap();
+    assert_eq!(urgency(&last).level, 7);
+}
+
+#[test]
+fn another_icon_is_for_browsers_that_are_known_to_take_it_too() {
+    let other = hint(url("https://site.test/i.png"), Destination::Icon, Mode::NoCors, Source::OtherIcon);
+    assert!(plan(CHROMIUM, &[], &[], Budget::default()).only(&other).is_ok());
+    assert_eq!(plan(FIREFOX, &[], &[], Budget::default()).only(&other), Err(Skip::NotThisBrowser));
+}
+
+#[test]
+fn what_is_for_the_next_page_is_left_to_browsers_of_other_families_and_to_them_all_at_other_sites() {
+    let next = "<link rel=prefetch href=a.js>";
+    let mut firefox = plan(FIREFOX, &[], &[], Budget::default());
+    assert_eq!(only(&mut firefox, next), Err(Skip::NotThisBrowser));
+    let mut chromium = plan(CHROMIUM, &[], &[], Budget::default());
+    let elsewhere = "<link rel=prefetch href=//elsewhere.test/a.js>";
+    assert_eq!(only(&mut chromium, elsewhere), Err(Skip::NotThisBrowser));
+    assert!(only(&mut chromium, next).is_ok());
+}
+
 #[test]
 fn own_requests_of_a_page_with_authorization_are_left_to_the_browser() {
     let mut plan = plan(CHROMIUM, &[("authorization", "Basic eA==")], &[], Budget::default());

@@ -106,7 +106,7 @@ impl SavedNeeds {
     }
 }
 
-const DESTINATIONS: [(Destination, &str); 12] = [
+const DESTINATIONS: [(Destination, &str); 13] = [
     (Destination::Script, "script"),
     (Destination::Style, "style"),
     (Destination::Image, "image"),
@@ -119,6 +119,7 @@ const DESTINATIONS: [(Destination, &str); 12] = [
     (Destination::Frame, "frame"),
     (Destination::Object, "object"),
     (Destination::Embed, "embed"),
+    (Destination::Prefetch, "prefetch"),
 ];
 
 const MODES: [(Mode, &str); 5] = [

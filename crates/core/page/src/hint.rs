@@ -142,6 +142,8 @@ pub enum Destination {
     Fetch,
     /// Preloaded `as=track`.
     Track,
+    /// What another page may need (`<link rel=prefetch>`), whatever it is.
+    Prefetch,
     /// Document in an `iframe` or a `frame`, or in an `<object>` or `<embed>`.
     Frame,
     /// Image in an `<object>`.
@@ -178,8 +180,12 @@ pub enum Source {
     Preload,
     /// `<link rel=modulepreload>`.
     ModulePreload,
+    /// `<link rel=prefetch>`.
+    Prefetch,
     /// `<link rel=icon>`.
     Icon,
+    /// `<link rel=icon>`, in case one that comes first has not the size wanted.
+    OtherIcon,
     /// `/favicon.ico`, since the page names no icon.
     DefaultIcon,
     /// `<link rel=manifest>`.

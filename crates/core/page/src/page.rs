@@ -372,9 +372,14 @@ fn is_shadow_root(attributes: &StartTag<'_>) -> bool {
     matches!(attributes.keyword("shadowrootmode").as_deref(), Some("open" | "closed"))
 }
 
+/// One is shown whether or not it could pop over (HTML, §15.3.1).
+fn is_open_dialog(name: &str, attributes: &StartTag<'_>) -> bool {
+    name == "dialog" && attributes.has("open")
+}
+
 /// Whether its attributes keep an element from being displayed (HTML, §15.3.1).
 fn is_hidden(name: &str, attributes: &StartTag<'_>) -> bool {
     attributes.has("hidden")
-        || (name == "dialog" && !attributes.has("open"))
+        || ((name == "dialog" || attributes.has("popover")) && !is_open_dialog(name, attributes))
         || (name == "input" && attributes.keyword("type").as_deref() == Some("hidden"))
 }

@@ -109,6 +109,13 @@ fn every_kind_of_element_gives_its_hint() {
             Timing::Async,
         ),
         (
+            "<link rel=prefetch as=script media=print href=a.js>",
+            Destination::Prefetch,
+            Mode::NoCors,
+            Source::Prefetch,
+            Timing::Lazy,
+        ),
+        (
             "<link rel=modulepreload as=json type=text/plain href=a.js>",
             Destination::Script,
             Mode::Cors,
@@ -230,7 +237,7 @@ fn what_a_browser_does_not_fetch_gives_no_hint() {
         "<link rel=preload as=font type=font/unknown crossorigin href=a.js>",
         "<link rel=preload as=image type=image/jxl href=a.js>",
         "<link rel=preload as=image media=print href=a.js>",
-        "<link rel=prefetch href=a.js>",
+        "<link rel=prefetch href=' '>",
         "<link rel=dns-prefetch href=//a.js>",
         "<link rel=stylesheet>",
         "<img>",
@@ -416,7 +423,6 @@ fn of_several_icons_the_one_that_fits_a_tab_is_hinted() {
         (icon("192x192", "192") + &icon("48x48", "48"), "dir/48"),
         (icon("any", "any.svg") + &icon("32x32", "32"), "dir/any.svg"),
         (icon("16x16 32x32", "both") + &icon("64x64", "64"), "dir/both"),
-        ("<link rel=icon href=a><link rel=icon href=b>".to_owned(), "dir/b"),
         ("<link rel='shortcut icon' href=a>".to_owned() + &icon("192x192", "192"), "dir/a"),
         ("<link rel=icon href=a>".to_owned() + &icon("32x32", "32"), "dir/a"),
         ("<link rel=apple-touch-icon href=a><link rel=mask-icon href=b>".to_owned(), "favicon.ico"),
@@ -428,6 +434,31 @@ fn of_several_icons_the_one_that_fits_a_tab_is_hinted() {
         assert_eq!(icons(&links), [expected], "{links}");
     }
     assert_eq!(icons("<link rel=icon href='data:,'>"), Vec::<String>::new());
+}
+
+/// Recorded from Chromium 156, with files whose sizes are what their names say.
+#[test]
+fn what_may_have_the_size_that_an_icon_fetched_before_has_not_is_hinted_too() {
+    for (links, expected) in [
+        ("<link rel=icon href=16.png><link rel=icon href=32.png>", "dir/32.png dir/16.png"),
+        ("<link rel='alternate icon' href=16.png><link rel=icon href=i.svg>", "dir/i.svg dir/16.png"),
+        ("<link rel=icon href=i.ico sizes=any><link rel=icon href=i.svg>", "dir/i.svg dir/i.ico"),
+        ("<link rel=icon href=i.ico sizes=32x32><link rel=icon href=i.svg>", "dir/i.svg"),
+        ("<link rel=icon href=i.ico><link rel=icon href=32.png>", "dir/32.png dir/i.ico"),
+        ("<link rel=icon href=32.png><link rel='shortcut icon' href=i.ico>", "dir/i.ico"),
+        ("<link rel=icon href=i.svg sizes=any><link rel=icon href=32.png sizes=32x32>", "dir/i.svg"),
+        (
+            "<link rel=icon href=a><link rel=icon href=b><link rel=icon href=c><link rel=icon href=d>\
+          <link rel=icon href=e>",
+            "dir/e dir/d dir/c dir/b",
+        ),
+    ] {
+        let hints = scan_with(&format!("<head>{links}</head><body>"), Options::default());
+        assert_eq!(urls(&hints).join(" "), expected, "{links}");
+        let sources: Vec<Source> = hints.iter().map(|hint| hint.source).collect();
+        assert_eq!(sources[0], Source::Icon);
+        assert!(sources[1..].iter().all(|source| *source == Source::OtherIcon), "{links}");
+    }
 }
 
 #[test]

@@ -276,7 +276,11 @@ fn kind(destination: Destination) -> Kind {
         Destination::Image | Destination::Icon | Destination::Object | Destination::Embed => Kind::Image,
         Destination::Font => Kind::Font,
         Destination::Frame => Kind::Document,
-        Destination::Manifest | Destination::Json | Destination::Fetch | Destination::Track => Kind::Other,
+        Destination::Manifest
+        | Destination::Json
+        | Destination::Fetch
+        | Destination::Track
+        | Destination::Prefetch => Kind::Other,
     }
 }
 

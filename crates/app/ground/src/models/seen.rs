@@ -1,7 +1,7 @@
 //! A request that crossed, as it teaches: what it was for, in which mode, and what a script has said in it. Of anything
 //! that could not be asked for again without knowing more, nothing is learned.
 
-use farhop_bundle::{is_navigation, unfamiliar};
+use farhop_bundle::{is_navigation, is_speculative, unfamiliar};
 use farhop_freshness::shareable;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Needs;
@@ -29,6 +29,8 @@ pub(super) fn seen(request: &RequestHead, response: &ResponseHead) -> Option<See
     let fields = &request.fields;
     let asks_plainly = request.method == Method::GET
         && !is_navigation(fields)
+        // For another page: it says so in a field that what is foreseen for this one has not.
+        && !is_speculative(fields)
         && !request.upgrades()
         && !request.is_of_its_connection()
         && ![header::AUTHORIZATION, header::RANGE].iter().any(|name| fields.contains_key(name))
@@ -165,6 +167,13 @@ mod tests {
         assert_eq!(dest(&[("accept", "image/webp,*/*")], "image/png"), Some(Destination::Image));
         assert_eq!(dest(&[("accept", "*/*")], "image/png"), Some(Destination::Fetch), "a script's own");
         assert_eq!(dest(&[("accept", "*/*")], "video/mp4"), None);
+    }
+
+    #[test]
+    fn nothing_is_learned_of_what_is_prefetched_for_another_page() {
+        let asked = [("accept", "*/*"), ("sec-fetch-dest", "empty"), ("sec-purpose", "prefetch")];
+        assert_eq!(of(&asked, "text/javascript"), None);
+        assert!(of(&asked[..2], "text/javascript").is_some());
     }
 
     #[test]

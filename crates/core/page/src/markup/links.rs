@@ -42,6 +42,9 @@ impl Markup {
         if named("modulepreload") {
             module_preload(mention, source(Source::ModulePreload), context);
         }
+        if named("prefetch") {
+            prefetch(mention, source(Source::Prefetch), context);
+        }
         if named("manifest") && in_head {
             manifest(mention, source(Source::Manifest), context);
         }
@@ -75,8 +78,16 @@ impl Markup {
             return;
         }
         self.icon_is_given = true;
-        if let Some(chosen) = icons::choose(std::mem::take(&mut self.icons)) {
-            if let Some(icon) = chosen {
+        // Windows icons have several sizes; of what stands in a `data:` URL it is not known.
+        let has_all = |icon: &Option<Hint>| {
+            icon.as_ref().is_none_or(|icon| icon.url.path().to_ascii_lowercase().ends_with(".ico"))
+        };
+        let chosen = icons::choose(std::mem::take(&mut self.icons), has_all);
+        if !chosen.is_empty() {
+            for (at, mut icon) in chosen.into_iter().flatten().enumerate() {
+                if at > 0 {
+                    icon.source = Source::OtherIcon;
+                }
                 context.add(icon);
             }
             return;
@@ -189,6 +200,15 @@ fn module_preload<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Sour
     if let Some(mut hint) = hint(mention, href, Destination::Script, source, context) {
         hint.mode = mention.attributes.mode(Mode::Cors);
         check_module(mention.attributes, &mut hint, context);
+        context.add(hint);
+    }
+}
+
+/// Asked for when the page is there, for the next one. Chromium looks at neither `as` nor `media` (recorded).
+fn prefetch<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, context: &mut Context) {
+    let Some(href) = mention.attributes.value("href").filter(|href| !href.trim().is_empty()) else { return };
+    if let Some(mut hint) = hint(mention, href, Destination::Prefetch, source, context) {
+        hint.timing = Timing::Lazy;
         context.add(hint);
     }
 }

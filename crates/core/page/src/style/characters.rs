@@ -43,6 +43,11 @@ impl Characters {
         Characters { ascii: ascii & DRAWN, blocks }
     }
 
+    /// The space: not drawn, but a line is as high as the font that has it (CSS Inline 3, "strut").
+    pub(super) fn space() -> Self {
+        Self::of_ascii(1 << 32)
+    }
+
     pub(super) fn of_ascii(ascii: u128) -> Self {
         Characters { ascii, blocks: Vec::new() }
     }

@@ -143,10 +143,13 @@ fn one_source<'i>(input: &mut Parser<'i, '_>) -> Fallible<'i, Option<FontFile>> 
         let Token::Function(name) = token else { return Err(input.new_custom_error(())) };
         let start = input.position();
         skip_block(input)?;
-        let text = input.slice_from(start).trim_end_matches(')').trim().trim_matches(['"', '\'']);
+        let written = input.slice_from(start).trim_end_matches(')').trim();
+        let text = written.trim_matches(['"', '\'']);
         match name.to_ascii_lowercase().as_str() {
             "format" => {
-                taken = supports_format(text);
+                // CSS Fonts 4, §4.3.2: these are strings of before, no keywords.
+                let is_no_keyword = text == written && text.to_ascii_lowercase().ends_with("-variations");
+                taken = supports_format(text) && !is_no_keyword;
                 format = Some(text.to_ascii_lowercase().into());
             }
             "tech" => taken &= supports_techs(text),
@@ -246,6 +249,7 @@ mod tests {
             ("url(a.svg#a) format('svg')", None),
             ("url(a.woff2) format('woff2') tech(variations)", Some("a.woff2")),
             ("url(a.woff2) format('woff2-variations')", Some("a.woff2")),
+            ("url(a.ttf) format(truetype-variations),url(b.ttc) format(\"collection\")", Some("b.ttc")),
             ("url(a.woff2) tech(color-SVG),url(b.woff2) tech(palettes, color-COLRv1)", Some("b.woff2")),
             ("url(a.woff2) format(woff2) tech(incremental),url(b.woff2)", Some("b.woff2")),
             ("url(a.woff2) tech(features-graphite),url(b.woff2) tech(unknown)", None),

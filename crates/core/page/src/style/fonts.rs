@@ -156,6 +156,17 @@ impl Fonts {
 
     /// `characters` are shown in font `number`.
     pub(super) fn show(&mut self, number: FontId, characters: &Characters) {
+        self.show_only(number, characters);
+        self.line(number);
+    }
+
+    /// There is a line in font `number`, be it an empty one: browsers load the face that has its space (recorded from
+    /// Chromium: the first family in whose `unicode-range` it is).
+    pub(super) fn line(&mut self, number: FontId) {
+        self.show_only(number, &Characters::space());
+    }
+
+    fn show_only(&mut self, number: FontId, characters: &Characters) {
         let (_, text) = &mut self.fonts[number.0 as usize];
         let new = text.shown.add(characters);
         if !new.is_empty() {

@@ -5,7 +5,7 @@ use super::value::Fallible;
 use crate::hint::Destination;
 use crate::options::Options;
 use crate::types;
-use cssparser::{ParseError, Parser, Token};
+use cssparser::{Delimiter, ParseError, Parser, Token};
 
 const MAX_DEPTH: u32 = 8;
 
@@ -29,12 +29,16 @@ pub(super) fn images<'i>(
     alone: bool,
 ) -> Fallible<'i, Vec<Box<str>>> {
     let mut urls = Vec::new();
+    // The layers of a longhand are one image each.
+    let mut is_next = true;
     while let Ok(token) = input.next().cloned() {
+        let is_apart = std::mem::replace(&mut is_next, token == Token::Comma);
         match token {
+            Token::Comma => {}
+            _ if alone && !is_apart => return Err(input.new_custom_error(())),
             Token::UnquotedUrl(url) => urls.push(Box::from(&*url)),
             Token::Function(name) => urls.extend(function(&name, input, set, 0)?),
             Token::Ident(word) if word.eq_ignore_ascii_case("none") || (is_plain(&word) && !alone) => {}
-            Token::Comma => {}
             Token::Delim('/')
             | Token::Hash(_)
             | Token::IDHash(_)
@@ -71,6 +75,12 @@ pub(super) fn function<'i>(
             let choices = input.parse_comma_separated(|input| choice(input, set, depth))?;
             Ok(best(choices, set.density))
         }),
+        // Which is taken `color-scheme` says; where nothing is said of it, the one for light.
+        "light-dark" => input.parse_nested_block(|input| {
+            let light = input.parse_until_before(Delimiter::Comma, |input| nested(input, set, depth))?;
+            while input.next().is_ok() {}
+            Ok(light)
+        }),
         "cross-fade" if name.starts_with('-') => input.parse_nested_block(|input| nested(input, set, depth)),
         "linear-gradient"
         | "radial-gradient"
@@ -90,7 +100,6 @@ pub(super) fn function<'i>(
         | "oklch"
         | "color"
         | "color-mix"
-        | "light-dark"
         | "calc"
         | "min"
         | "max"

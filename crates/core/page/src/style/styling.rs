@@ -180,14 +180,15 @@ impl Styling {
             self.inherited.push(own);
             self.pay_for((needs.count - needed) * STYLING);
             if let Some(font) = own.font {
-                if let Some(characters) = self.texts.of(node) {
+                if let Some(characters) = self.texts.of(node).filter(|own| !own.is_empty()) {
                     [Some(font), own.first]
                         .iter()
                         .flatten()
                         .for_each(|font| self.fonts.show(*font, &characters));
                 }
-                let drawn = drawn_by_itself(element);
-                self.show_text(font, drawn.unwrap_or_default());
+                if let Some(text) = drawn_by_itself(element) {
+                    self.show_text(font, text);
+                }
             }
         }
     }
@@ -203,22 +204,25 @@ impl Styling {
     }
 
     fn show_text(&mut self, font: FontId, text: &str) {
-        if !text.is_empty() {
-            self.fonts.show(font, &Characters::of(text));
-        }
+        self.fonts.show(font, &Characters::of(text));
     }
 }
 
-/// Text of controls, which stands in attributes.
+/// Text of controls, which stands in attributes. `None` of those that have no line for any.
 fn drawn_by_itself<'t>(element: Element<'t>) -> Option<&'t str> {
-    if !matches!(element.name(), "input" | "textarea") {
-        return None;
+    match element.name() {
+        "input" | "textarea" => {}
+        "select" => return Some(""),
+        _ => return None,
     }
     let kind = element.attribute("type").unwrap_or("text").to_ascii_lowercase();
     match kind.as_str() {
         "hidden" | "checkbox" | "radio" | "range" | "color" | "image" => None,
         "submit" => Some(element.attribute("value").unwrap_or("Submit")),
-        _ => element.attribute("value").or_else(|| element.attribute("placeholder")),
+        _ => {
+            let filled = element.attribute("value").filter(|value| !value.is_empty());
+            filled.or_else(|| element.attribute("placeholder")).or(Some(""))
+        }
     }
 }
 
@@ -285,7 +289,9 @@ impl<'a> One<'a> {
         }
         self.images(styling, target, variables);
         let font = self.font(styling, target, parent, variables);
-        styling.show_text(font, &text.unwrap_or_default());
+        if let Some(text) = text {
+            styling.show_text(font, &text);
+        }
         Some(font)
     }
 

@@ -463,6 +463,11 @@ mod tests {
             ("background:src(\"a.png\")", None),
             ("background:cross-fade(url(a.png),url(b.png),50%)", None),
             ("background:image-set(src(\"a.png\") 1x)", None),
+            ("background-image:url(a.png) url(b.png)", None),
+            ("background-image:url(a.png) , url(b.png)", Some(&["a.png", "b.png"])),
+            ("background:light-dark(url(light.png),url(dark.png))", Some(&["light.png"])),
+            ("background-image:light-dark(none,url(dark.png)),url(b.png)", Some(&["b.png"])),
+            ("background:light-dark(#fff,rgb(0 0 0/.5)) url(a.png)", Some(&["a.png"])),
             ("background:url(\\61.png)", Some(&["a.png"])),
         ];
         for (declaration, expected) in cases {

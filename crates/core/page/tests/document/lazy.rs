@@ -83,18 +83,29 @@ fn lazy_images_of_another_screen_wait_as_well() {
 fn lazy_images_that_are_not_displayed_are_left_to_the_browser() {
     let image = |at: u32| format!("<img loading=lazy src=/{at}.png>");
     let html = |hidden: &str| format!("<style>.no{{display:none}} #back{{display:block}}</style>{hidden}");
-    for hidden in
-        ["<div hidden>", "<div style='display:none'>", "<div class=no><p>", "<dialog>", "<details><i></i>"]
-    {
+    for hidden in [
+        "<div hidden>",
+        "<div style='display:none'>",
+        "<div class=no><p>",
+        "<dialog>",
+        "<details><i></i>",
+        "<div popover>",
+        "<dialog popover>",
+    ] {
         let page = html(&format!(
             "{hidden}{}<iframe loading=lazy src=/f></iframe><img src=/eager.png></div></dialog></details>",
             image(1)
         ));
         assert_eq!(read(&page).1, ["eager.png"], "{hidden}");
     }
-    for shown in
-        ["<div>", "<div hidden id=back>", "<div class=no id=back>", "<div class=no style='display:block'>"]
-    {
+    for shown in [
+        "<div>",
+        "<div hidden id=back>",
+        "<div class=no id=back>",
+        "<div class=no style='display:block'>",
+        "<div popover id=back>",
+        "<dialog open popover>",
+    ] {
         assert_eq!(read(&html(&format!("{shown}{}</div>", image(1)))).1, ["1.png"], "{shown}");
     }
     assert_eq!(

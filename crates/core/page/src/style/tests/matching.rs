@@ -270,8 +270,8 @@ fn fonts_are_those_that_shown_text_is_set_in() {
         ("<p>x</p>", "p{visibility:hidden;font-family:A}", "a400"),
         ("<p>abc</p>", "p{font-family:R}", "r-latin"),
         ("<p>abc где</p>", "p{font-family:R}", "r-cyrillic r-latin"),
-        ("<p>где</p><q>abc</q>", "p{font-family:R}", "r-cyrillic"),
-        ("<p>ᚠ</p>", "p{font-family:R,A}", "a400"),
+        ("<p>где</p><q>abc</q>", "p{font-family:R}", "r-cyrillic r-latin"),
+        ("<p>ᚠ</p>", "p{font-family:R,A}", "a400 r-latin"),
         ("<i class=f></i>", ".f:before{font-family:Icons;content:'\\f101'}", "icons.woff2"),
         ("<i class=f></i>", ".f{font:normal 14px Icons}.f:before{content:'\\f101'}", "icons.woff2"),
         ("<i class=f></i>", ".f{font-family:Icons}", ""),
@@ -293,6 +293,26 @@ fn fonts_are_those_that_shown_text_is_set_in() {
     ];
     for (html, css, expected) in cases {
         assert_eq!(fetched(html, &format!("{FACES}{css}")), expected, "{html} {css}");
+    }
+}
+
+/// Recorded from Chromium 156.
+#[test]
+fn a_line_takes_the_font_that_has_its_space_though_nothing_else_is_set_in_that() {
+    let signs = "@font-face{font-family:Signs;src:url(signs);unicode-range:U+E000-F8FF}";
+    let cases = [
+        ("<p>\u{e001}</p>", "p{font-family:Signs,A}", "a400 signs"),
+        ("<u class=f></u>", ".f:before{font-family:A;content:''}", "a400"),
+        ("<u class=f></u>", ".f:before{font-family:Signs,A;content:''}", "a400"),
+        ("<u class=f></u>", ".f:before{font-family:A;content:'';display:none}", ""),
+        ("<u class=f></u>", ".f:before{font-family:A}", ""),
+        ("<input>", "input{font-family:A}", "a400"),
+        ("<input type=checkbox>", "input{font-family:A}", ""),
+        ("<textarea></textarea>", "textarea{font-family:A}", "a400"),
+        ("<select></select>", "select{font-family:A}", "a400"),
+    ];
+    for (html, css, expected) in cases {
+        assert_eq!(fetched(html, &format!("{FACES}{signs}{css}")), expected, "{html} {css}");
     }
 }
 
