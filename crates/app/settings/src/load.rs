@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::end::End;
-use crate::error::SettingsError;
+use crate::error::{Place, SettingsError};
 use crate::section::{Definition, Described, Section};
 use crate::source::Source;
 
@@ -24,7 +24,8 @@ pub trait Checked: Section {
 /// # Errors
 /// The first thing wrong, in one line: what, where, what to do.
 pub fn load<S: Checked>(file: Option<&Path>, sets: &[String]) -> Result<S, SettingsError> {
-    checked(&read(file, sets)?)
+    let (text, path) = text_of(file)?;
+    parse(&text, path, sets)
 }
 
 /// As [`load`], from a text that was read already; `path` names it in errors, and its folder is where the
@@ -33,7 +34,22 @@ pub fn load<S: Checked>(file: Option<&Path>, sets: &[String]) -> Result<S, Setti
 /// # Errors
 /// As [`load`].
 pub fn parse<S: Checked>(text: &str, path: &Path, sets: &[String]) -> Result<S, SettingsError> {
-    checked(&written(text, path, sets)?)
+    checked(&written(text, path, sets)?).map_err(|error| laid_to::<S>(error, text, path, sets))
+}
+
+/// A contradiction that there is only with one of `sets`, whatever it is told of, is that argument's: the file is good without.
+fn laid_to<S: Checked>(error: SettingsError, text: &str, path: &Path, sets: &[String]) -> SettingsError {
+    let SettingsError::Conflict { reason, place } = error else { return error };
+    let contradicts = |count: &usize| {
+        let settings = written(text, path, &sets[..*count]).and_then(|source| checked::<S>(&source));
+        matches!(settings, Err(SettingsError::Conflict { reason: other, .. }) if other == reason)
+    };
+    let argument = match place {
+        Place::Argument(_) => None,
+        _ => (0..=sets.len()).find(contradicts).and_then(|count| count.checked_sub(1)),
+    };
+    let place = argument.map_or(place, |index| Place::Argument(sets[index].clone()));
+    SettingsError::Conflict { place, reason }
 }
 
 /// Whether `file` or one of `sets` says what `key` is, in place of its default.
@@ -41,18 +57,16 @@ pub fn parse<S: Checked>(text: &str, path: &Path, sets: &[String]) -> Result<S, 
 /// # Errors
 /// The file cannot be read, or a line of it.
 pub fn is_given(file: Option<&Path>, sets: &[String], key: &str) -> Result<bool, SettingsError> {
-    Ok(read(file, sets)?.is_given(key))
+    let (text, path) = text_of(file)?;
+    Ok(written(&text, path, sets)?.is_given(key))
 }
 
-fn read(file: Option<&Path>, sets: &[String]) -> Result<Source, SettingsError> {
-    match file {
-        None => written("", Path::new(""), sets),
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| SettingsError::Unreadable { path: path.into(), source })?;
-            written(&text, path, sets)
-        }
-    }
+/// What `file` says, and how errors name it.
+fn text_of(file: Option<&Path>) -> Result<(String, &Path), SettingsError> {
+    let Some(path) = file else { return Ok((String::new(), Path::new(""))) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| SettingsError::Unreadable { path: path.into(), source })?;
+    Ok((text, path))
 }
 
 fn written(text: &str, path: &Path, sets: &[String]) -> Result<Source, SettingsError> {

@@ -133,6 +133,22 @@ fn settings_of_the_other_end_are_told_as_such() {
 }
 
 #[test]
+fn a_contradiction_that_only_an_argument_makes_is_a_fault_of_the_command_line() {
+    let file = format!("[repository]\nentry = \"2 MB\"\n{REMOTE}");
+    let told = |error: SettingsError| (error.is_usage(), error.to_string());
+    // Whatever the setting is that the line tells of.
+    let (is_usage, line) = told(remote(&file, &["log.level=warn", "repository.size=1 MB"]).unwrap_err());
+    assert!(is_usage, "{line}");
+    assert!(line.starts_with("--set repository.size=1 MB: 'repository.entry' (2 MB) is larger"), "{line}");
+    let (is_usage, line) = told(remote(REMOTE, &["repository.size=64 KB"]).unwrap_err());
+    assert!(is_usage, "against a default: {line}");
+    // What the file says wrong by itself stays the file's, whatever is typed besides.
+    let wrong = format!("[repository]\nentry = \"2 MB\"\nsize = \"1 MB\"\n{REMOTE}");
+    let (is_usage, line) = told(remote(&wrong, &["log.level=warn"]).unwrap_err());
+    assert!(!is_usage && line.starts_with("/etc/farhop/remote.toml:2: "), "{line}");
+}
+
+#[test]
 fn unknown_settings_are_refused_with_the_nearest_known_one() {
     let refused = |addition: &str| line(remote(&format!("{addition}\n{REMOTE}"), &[]));
     assert_eq!(

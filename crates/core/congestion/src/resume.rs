@@ -32,6 +32,9 @@ pub struct Saved {
     pub capacity: Bytes,
     /// The smallest round trip.
     pub rtt: Duration,
+    /// What got through when a search had found that there is no more; nothing where none had ended. It does not age: who searches up
+    /// to it takes nothing that an empty path would not give.
+    pub full: Option<Bytes>,
 }
 
 impl Saved {
@@ -137,6 +140,8 @@ pub struct Resume {
     /// Capacities that the last round trips showed.
     seen: VecDeque<u64>,
     retreated: bool,
+    /// A search has ended.
+    is_full_known: bool,
 }
 
 impl Resume {
@@ -153,6 +158,7 @@ impl Resume {
             rounds: Rounds::default(),
             seen: VecDeque::new(),
             retreated: false,
+            is_full_known: false,
         }
     }
 
@@ -233,16 +239,17 @@ impl Resume {
         (MINIMUM_PACKETS * self.mtu.0) as f64
     }
 
-    /// RFC 9959 §3.3, last part: what has been sent of the jump is what has to be found right.
+    /// RFC 9959 §3.3, last part: what has been sent of the jump is what has to be found right. From there on the search goes up to where
+    /// one has ended; what merely happened to be sent, or has aged, is no end.
     fn leave_unvalidated(&mut self, now: Duration, pipe: u64) {
-        let capacity = self.saved.map(|saved| saved.capacity);
+        let full = self.saved.and_then(|saved| saved.full);
         if self.in_flight <= pipe.max(initial(self.mtu).0) {
             // The application did not use it.
             let window = Bytes(pipe.max(initial(self.mtu).0));
-            self.inner.steer(window, capacity);
+            self.inner.steer(window, full);
             self.state = State::Normal;
         } else {
-            self.inner.steer(Bytes(self.in_flight), capacity);
+            self.inner.steer(Bytes(self.in_flight), full);
             self.state = State::Validating { pipe, last: now };
         }
     }
@@ -278,6 +285,7 @@ impl Controller for Resume {
     fn on_ack(&mut self, ack: &Ack) {
         self.in_flight = ack.in_flight.0;
         self.observe(ack);
+        self.is_full_known |= matches!(self.state, State::Normal) && !self.inner.is_searching();
         match &mut self.state {
             State::Reconnaissance { first, is_confirmed } => {
                 let unacked = ack.in_flight.0 + ack.bytes.0;
@@ -364,7 +372,8 @@ impl Controller for Resume {
     fn observed(&self) -> Option<Saved> {
         let capacity = Bytes(self.seen.iter().copied().max()?);
         let worthwhile = capacity.0 >= WORTHWHILE * initial(self.mtu).0;
-        worthwhile.then_some(Saved { capacity, rtt: self.min_rtt? })
+        let full = self.is_full_known.then_some(capacity);
+        worthwhile.then_some(Saved { capacity, rtt: self.min_rtt?, full })
     }
 
     fn is_searching(&self) -> bool {

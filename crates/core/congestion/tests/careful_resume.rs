@@ -159,7 +159,7 @@ proptest! {
         capacity in 10_000u64..2_000_000,
         happenings in happenings(),
     ) {
-        let saved = Saved { capacity: Bytes(capacity), rtt: RTT };
+        let saved = Saved { capacity: Bytes(capacity), rtt: RTT, full: Some(Bytes(capacity)) };
         let mut connection = Connection::new(choice, saved);
         for happening in happenings {
             // One packet at a time, so that no phase passes unseen.
@@ -193,7 +193,7 @@ fn busy(connection: &mut Connection, rounds: u32) -> Vec<Phase> {
 }
 
 fn geo() -> Saved {
-    Saved { capacity: Bytes(600_000), rtt: RTT }
+    Saved { capacity: Bytes(600_000), rtt: RTT, full: Some(Bytes(600_000)) }
 }
 
 #[test]

@@ -311,7 +311,7 @@ mod tests {
         let memory = Memory::open(folder.path().join("paths")).unwrap();
         let recall = Recall::from(&memory);
         recall.identify(&PublicKey::from_bytes([1; 32]), [192, 0, 2, 1].into(), None);
-        recall.note(Saved { capacity: Bytes(600_000), rtt: Duration::from_millis(650) });
+        recall.note(Saved { capacity: Bytes(600_000), rtt: Duration::from_millis(650), full: None });
         let factory = factory(Choice::Bbr, None, recall);
         let known = || {
             let controller = Arc::clone(&factory).build(Instant::now(), 1200);

@@ -214,9 +214,20 @@ impl Recall {
     }
 
     /// Keeps what the connection has measured.
+    /// A connection that has carried little says only that so much passes: what is known to be more stays.
     pub(crate) fn note(&self, saved: Saved) {
         let at = SystemTime::now();
-        self.with_key(|state, key| state.keep(key, |entry| (entry.saved, entry.at) = (Some(saved), at)));
+        self.with_key(|state, key| {
+            let known = state
+                .paths
+                .get(key)
+                .and_then(|entry| entry.saved?.aged(at.duration_since(entry.at).unwrap_or_default()));
+            if saved.full.is_some() || known.is_none_or(|known| known.capacity <= saved.capacity) {
+                let full = saved.full.or(known.and_then(|known| known.full));
+                let saved = Saved { full: full.filter(|full| *full >= saved.capacity), ..saved };
+                state.keep(key, |entry| (entry.saved, entry.at) = (Some(saved), at));
+            }
+        });
     }
 
     /// What was saved has proved too much (RFC 9959 §3.5).
@@ -263,7 +274,8 @@ mod tests {
     use super::*;
     use farhop_units::Bytes;
 
-    const MEASURED: Saved = Saved { capacity: Bytes(600_000), rtt: Duration::from_millis(650) };
+    const MEASURED: Saved =
+        Saved { capacity: Bytes(600_000), rtt: Duration::from_millis(650), full: Some(Bytes(600_000)) };
 
     fn ip(last: u8) -> IpAddr {
         IpAddr::from([192, 0, 2, last])
@@ -293,6 +305,27 @@ mod tests {
         let other = Recall::from(&again);
         other.identify(&PublicKey::from_bytes([2; 32]), ip(1), Some(ip(2)));
         assert_eq!(other.claim(), Some(None));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_carried_little_takes_nothing_from_what_is_known() {
+        let (_folder, memory) = memory();
+        let known = || {
+            let recall = recall(&memory, 1, 2);
+            let saved = recall.claim().flatten();
+            recall.release();
+            saved.map(|saved| (saved.capacity.0 / 10_000, saved.full))
+        };
+        let little = Saved { capacity: Bytes(90_000), full: None, ..MEASURED };
+        recall(&memory, 1, 2).note(little);
+        assert_eq!(known(), Some((8, None)), "a moment old");
+        recall(&memory, 1, 2).note(MEASURED);
+        recall(&memory, 1, 2).note(little);
+        assert_eq!(known(), Some((59, MEASURED.full)));
+        // A path that was full with less has become narrower.
+        let narrower = Saved { capacity: Bytes(90_000), full: Some(Bytes(90_000)), ..MEASURED };
+        recall(&memory, 1, 2).note(narrower);
+        assert_eq!(known(), Some((8, narrower.full)));
     }
 
     #[tokio::test]

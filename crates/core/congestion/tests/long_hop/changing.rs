@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhop_congestion::Choice;
+use farhop_congestion::{Choice, Saved};
 use farhop_orbit::{Profile, Way};
 use farhop_units::{BitRate, Bytes};
 
@@ -104,4 +104,35 @@ fn an_upload_that_begins_with_downloads_holds_up_their_search_by_some_seconds() 
     simulation.run_until(LONG);
     let (down, up) = (simulation.took(0, 4), simulation.took(upload, 0));
     assert!(down <= Some(ms(21_000)) && up <= Some(ms(10_500)), "{down:?}, {up:?}");
+}
+
+/// What a carrier that ended within its search leaves, or one of yesterday, is no end of the next one's search.
+#[test]
+fn what_is_little_known_of_a_path_makes_nothing_slower_than_knowing_nothing() {
+    let profile = link(20, ms(600), 1.0);
+    let took = |saved: Option<Saved>| {
+        let mut simulation = Simulation::new(&profile, 1);
+        simulation.add(controller(Choice::Bbr, saved), profile.rtt(), 3_000_000);
+        simulation.run_until(LONG);
+        let took = simulation.took(0, 0).unwrap_or(LONG);
+        (took, simulation.controller(0).observed())
+    };
+    let (unknown, _) = took(None);
+    let mut cut_off = on(&profile);
+    ask(&mut cut_off, 12_000_000, ms(0));
+    cut_off.run_until(ms(4_000));
+    let little = cut_off.controller(0).observed().expect("enough has crossed");
+    assert_eq!(little.full, None, "the search was not at its end");
+    let mut long = on(&profile);
+    ask(&mut long, 40_000_000, ms(0));
+    long.run_until(LONG);
+    let full = long.controller(0).observed().expect("enough has crossed");
+    assert!(full.full.is_some());
+    for age in [0, 4, 8, 12, 16] {
+        let aged = |saved: Saved| saved.aged(Duration::from_secs(3600 * age)).expect("younger than a day");
+        for saved in [little, full].map(aged) {
+            let (known, _) = took(Some(saved));
+            assert!(known <= unknown, "{age} h, {saved:?}: {known:?}, with nothing known {unknown:?}");
+        }
+    }
 }

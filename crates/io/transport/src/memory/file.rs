@@ -1,12 +1,13 @@
 //! The file of a [`super::Memory`]: a line of version, then a line for each path. It is replaced whole.
 //!
 //! ```text
-//! farhop paths 2
-//! 1795334400 650000 650123 0.0125@1795334300 4be1…90 192.0.2.7 192.0.2.1
+//! farhop paths 3
+//! 1795334400 650000/690000 650123 0.0125@1795334300 4be1…90 192.0.2.7 192.0.2.1
 //! 1795334400 - - 0.0301@1795334400 4be1…90 192.0.2.7 192.0.2.9
 //! ```
-//! (Unix seconds; bytes a round trip and microseconds of it, `-` where not measured; share of packets lost and since when that
-//! is known, or `-`; the peer's key, its address, ours or `-`. Version 1 had no losses.)
+//! (Unix seconds; bytes a round trip, those of the full path where it has been, and microseconds of it, `-` where not measured; share of packets lost and since when that
+//! is known, or `-`; the peer's key, its address, ours or `-`. Version 1 had no losses, and before
+//! version 3 the path counted as full with what was measured.)
 
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +20,8 @@ use farhop_units::Bytes;
 
 use super::{Entry, Loss, PathKey};
 
-const HEADER: &str = "farhop paths 2";
+const HEADER: &str = "farhop paths 3";
+const SECOND_HEADER: &str = "farhop paths 2";
 const FIRST_HEADER: &str = "farhop paths 1";
 /// More than this end ever writes.
 const LONGEST: u64 = 1 << 20;
@@ -51,6 +53,7 @@ fn parse(text: &str) -> Option<HashMap<PathKey, Entry>> {
     let mut lines = text.lines();
     match lines.next()? {
         HEADER => lines.map(|line| parse_line(&line.split(' ').collect::<Vec<_>>())).collect(),
+        SECOND_HEADER => lines.map(|line| parse_second(&line.split(' ').collect::<Vec<_>>())).collect(),
         FIRST_HEADER => lines.map(parse_first).collect(),
         _ => None,
     }
@@ -60,7 +63,23 @@ fn parse(text: &str) -> Option<HashMap<PathKey, Entry>> {
 fn parse_first(line: &str) -> Option<(PathKey, Entry)> {
     let mut words: Vec<&str> = line.split(' ').collect();
     (words.len() == 6).then(|| words.insert(3, "-"))?;
-    parse_line(&words)
+    parse_second(&words)
+}
+
+/// A line of version 2.
+fn parse_second(words: &[&str]) -> Option<(PathKey, Entry)> {
+    let (key, mut entry) = parse_line(words)?;
+    entry.saved = entry.saved.map(|saved| Saved { full: Some(saved.capacity), ..saved });
+    Some((key, entry))
+}
+
+/// Bytes a round trip, and what fills the path where that is known.
+fn parse_capacity(word: &str) -> Option<(Bytes, Option<Bytes>)> {
+    let bytes = |digits: &str| digits.parse().ok().map(Bytes);
+    match word.split_once('/') {
+        Some((capacity, full)) => Some((bytes(capacity)?, Some(bytes(full)?))),
+        None => Some((bytes(word)?, None)),
+    }
 }
 
 fn parse_time(seconds: &str) -> Option<SystemTime> {
@@ -84,7 +103,8 @@ fn parse_line(words: &[&str]) -> Option<(PathKey, Entry)> {
         ("-", "-") => None,
         (capacity, rtt) => {
             let rtt = Duration::from_micros(rtt.parse().ok()?);
-            Some(Saved { capacity: Bytes(capacity.parse().ok()?), rtt })
+            let (capacity, full) = parse_capacity(capacity)?;
+            Some(Saved { capacity, rtt, full })
         }
     };
     let loss = match loss {
@@ -103,8 +123,10 @@ fn render(paths: &HashMap<PathKey, Entry>) -> String {
 
 fn render_line(key: &PathKey, entry: &Entry) -> String {
     let unix = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let saved =
-        entry.saved.map_or("- -".into(), |saved| format!("{} {}", saved.capacity.0, saved.rtt.as_micros()));
+    let saved = entry.saved.map_or("- -".into(), |saved| {
+        let full = saved.full.map_or(String::new(), |full| format!("/{}", full.0));
+        format!("{}{full} {}", saved.capacity.0, saved.rtt.as_micros())
+    });
     let loss = entry.loss.map_or("-".into(), |loss| format!("{:.4}@{}", loss.share, unix(loss.at)));
     let local = key.local.map_or("-".into(), |address| address.to_string());
     format!("{} {saved} {loss} {} {} {local}", unix(entry.at), key.peer, key.remote)
@@ -116,7 +138,11 @@ mod tests {
     use std::fs;
 
     fn paths() -> HashMap<PathKey, Entry> {
-        let saved = Saved { capacity: Bytes(650_000), rtt: Duration::from_micros(650_123) };
+        let saved = Saved {
+            capacity: Bytes(650_000),
+            rtt: Duration::from_micros(650_123),
+            full: Some(Bytes(650_000)),
+        };
         let at = UNIX_EPOCH + Duration::from_secs(1_795_334_400);
         let entry = Entry { saved: Some(saved), loss: Some(Loss { share: 0.0125, at }), at };
         let lossless = Entry { saved: None, loss: None, at };
@@ -136,7 +162,7 @@ mod tests {
         assert_eq!(load(&file).unwrap(), paths());
         let text = fs::read_to_string(&file).unwrap();
         assert!(
-            text.contains("\n1795334400 650000 650123 0.0125@1795334400 ship 192.0.2.7 192.0.2.1\n"),
+            text.contains("\n1795334400 650000/650000 650123 0.0125@1795334400 ship 192.0.2.7 192.0.2.1\n"),
             "{text}"
         );
     }
@@ -156,7 +182,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("paths");
         let texts = [
-            "farhop paths 3\n",
+            "farhop paths 4\n",
+            "farhop paths 3\n1 2/x 3 - a 192.0.2.7 -\n",
             "",
             "farhop paths 1\nnonsense\n",
             "farhop paths 1\n1 2 3 a b c d\n",
