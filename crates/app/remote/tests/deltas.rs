@@ -103,11 +103,14 @@ async fn what_differs_from_what_is_held_is_put_together_and_held_in_turn() {
 #[tokio::test]
 async fn what_goes_on_by_itself_after_it_began_as_what_differs_is_put_together_and_held() {
     let world = world().await;
-    let before = text("before");
-    // As good as noise: what is held says nothing of it.
-    let noise: Vec<u8> =
-        (0..20_000_u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect();
-    let after = [&before[..], &noise].concat();
+    // As good as noise: what is held says nothing of what follows it.
+    let noise = |numbers: std::ops::Range<u64>| -> Vec<u8> {
+        numbers.flat_map(|n| blake3::hash(&n.to_le_bytes()).to_hex().to_string().into_bytes()).collect()
+    };
+    let (before, block) = (noise(0..100), noise(100..1_700));
+    // Said twice, further apart than what goes against so short a base refers back.
+    let rest = [&block[..], &block].concat();
+    let after = [&before[..], &rest].concat();
     fetch(&world, ANYONES, &before).await;
     assert_eq!(holds(&world).await.len(), 1);
     let client = world.get("/a", "").await;
@@ -116,7 +119,7 @@ async fn what_goes_on_by_itself_after_it_began_as_what_differs_is_put_together_a
         let (encoder, coded) = DeltaEncoder::begin(&before, &before, 9, 16).unwrap().unwrap();
         (encoder, coded.to_vec())
     };
-    for chunk in noise.chunks(2_000) {
+    for chunk in rest.chunks(2_000) {
         coded.extend_from_slice(&encoder.chunk(chunk).unwrap());
     }
     coded.extend_from_slice(&encoder.finish(&[]).unwrap().0);
