@@ -370,3 +370,108 @@ async fn a_page_that_stands_still_is_streamed_by_itself_and_read_along_once() {
     }
     assert_eq!(body, page);
 }
+
+/// An origin that says the beginning of what `/` holds, and the rest when it is told to, or a moment later.
+async fn halting(bodies: Arc<Mutex<Vec<u8>>>, first: usize, more: Arc<tokio::sync::Notify>) -> Origin {
+    Origin::start(move |mut peer: Peer| {
+        let (bodies, more) = (Arc::clone(&bodies), Arc::clone(&more));
+        async move {
+            let body = bodies.lock().unwrap().clone();
+            let fields = format!("content-type: text/html\r\n{ANYONES}\r\nconnection: close");
+            peer.say(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n")).await;
+            peer.say(&body[..first]).await;
+            more.notified().await;
+            for piece in body[first..].chunks(3_000) {
+                peer.say(piece).await;
+            }
+            None
+        }
+    })
+    .await
+}
+
+/// Asks for `/` of an origin that halts after `first` bytes until those have come, with this base.
+async fn ask_halting(
+    pair: &Pair,
+    origin: &Origin,
+    more: &tokio::sync::Notify,
+    first: usize,
+    base: &[u8],
+) -> Came {
+    let ask = Ask { exchange: 1, user: 7, ..Ask::default() };
+    let (mut sender, mut receiver) = pair.hop.ask(ask, &get(origin, "/"));
+    sender.finish(None);
+    let mut came = Came { coding: Coding::Identity, crossed: 0, body: Vec::new() };
+    let (mut decoder, mut halts) = (None, true);
+    loop {
+        match receiver.next().await {
+            Arrival::Answered { coding, .. } => {
+                came.coding = coding;
+                decoder = match coding {
+                    Coding::Zstd => Some(HopDecoder::default()),
+                    Coding::Delta(hash) if hash == BodyHash::of(base) => {
+                        Some(HopDecoder::against(base).unwrap())
+                    }
+                    other => panic!("{other:?}"),
+                };
+            }
+            Arrival::Body(bytes) => {
+                came.crossed += bytes.len();
+                let decoder = decoder.as_mut().unwrap();
+                decoder.feed(bytes);
+                while let Some(piece) = decoder.pull().unwrap() {
+                    came.body.extend_from_slice(&piece);
+                }
+                if came.body.len() >= first && std::mem::take(&mut halts) {
+                    more.notify_one();
+                }
+            }
+            Arrival::Ended => {
+                assert!(decoder.unwrap().is_complete());
+                return came;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_whose_head_is_sent_ahead_crosses_as_what_differs_while_it_comes() {
+    const FIRST: usize = 3_000;
+    let (before, after) = (text(1), text(2));
+    // From somewhere on it is another page.
+    let other = [&before[..6_000], &noise(20_000)].concat();
+    let bodies = Arc::new(Mutex::new(before.clone()));
+    let more = Arc::new(tokio::sync::Notify::new());
+    let origin = halting(Arc::clone(&bodies), FIRST, Arc::clone(&more)).await;
+    let pair = Pair::undoing(&["squeeze.zstd_level=9"]).await;
+    let cold = ask_halting(&pair, &origin, &more, FIRST, &[]).await;
+    assert_eq!((cold.coding, &cold.body), (Coding::Zstd, &before));
+    tell(&pair, None, &before, 1).await;
+    for (body, most) in [(&after, cold.crossed / 4), (&other, 20_000 + 300)] {
+        bodies.lock().unwrap().clone_from(body);
+        let came = ask_halting(&pair, &origin, &more, FIRST, &before).await;
+        assert_eq!(came.coding, Coding::Delta(BodyHash::of(&before)));
+        assert!(came.body == *body, "every byte");
+        assert!(came.crossed < most, "{} of {most}", came.crossed);
+    }
+    // What begins like nothing that is held goes by itself.
+    let strange = noise(9_000);
+    bodies.lock().unwrap().clone_from(&strange);
+    let came = ask_halting(&pair, &origin, &more, FIRST, &before).await;
+    assert_eq!((came.coding, &came.body), (Coding::Zstd, &strange));
+}
+
+#[tokio::test]
+async fn a_remote_that_reads_deltas_of_one_frame_alone_gets_what_comes_slowly_by_itself() {
+    const FIRST: usize = 3_000;
+    let bodies = Arc::new(Mutex::new(text(1)));
+    let more = Arc::new(tokio::sync::Notify::new());
+    let origin = halting(Arc::clone(&bodies), FIRST, Arc::clone(&more)).await;
+    let pair = Pair::lasting(&[]).await;
+    ask_halting(&pair, &origin, &more, FIRST, &[]).await;
+    tell(&pair, None, &text(1), 1).await;
+    bodies.lock().unwrap().clone_from(&text(2));
+    let came = ask_halting(&pair, &origin, &more, FIRST, &[]).await;
+    assert_eq!((came.coding, &came.body), (Coding::Zstd, &text(2)));
+}

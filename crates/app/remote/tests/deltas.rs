@@ -11,7 +11,7 @@ use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Priority, Resume};
 use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
 use farhop_htotp::session::Config;
-use farhop_squeeze::compress_against;
+use farhop_squeeze::{DeltaEncoder, compress_against};
 use farhop_transport::hop::{Incoming, Sender};
 use support::{Asked, BROWSER, PATIENCE, REFERER, World, answer, head, predicted, read_until, send, world};
 use tokio::io::AsyncReadExt;
@@ -98,6 +98,37 @@ async fn what_differs_from_what_is_held_is_put_together_and_held_in_turn() {
     }
     world.lose_carrier().await;
     assert_eq!(holds(&world).await, [HeldBody { user: None, hash: BodyHash::of(&before) }], "told anew");
+}
+
+#[tokio::test]
+async fn what_goes_on_by_itself_after_it_began_as_what_differs_is_put_together_and_held() {
+    let world = world().await;
+    // As good as noise: what is held says nothing of what follows it.
+    let noise = |numbers: std::ops::Range<u64>| -> Vec<u8> {
+        numbers.flat_map(|n| blake3::hash(&n.to_le_bytes()).to_hex().to_string().into_bytes()).collect()
+    };
+    let (before, block) = (noise(0..100), noise(100..1_700));
+    // Said twice, further apart than what goes against so short a base refers back.
+    let rest = [&block[..], &block].concat();
+    let after = [&before[..], &rest].concat();
+    fetch(&world, ANYONES, &before).await;
+    assert_eq!(holds(&world).await.len(), 1);
+    let client = world.get("/a", "").await;
+    let mut asked = world.asked().await;
+    let (mut encoder, mut coded) = {
+        let (encoder, coded) = DeltaEncoder::begin(&before, &before, 9, 16).unwrap().unwrap();
+        (encoder, coded.to_vec())
+    };
+    for chunk in rest.chunks(2_000) {
+        coded.extend_from_slice(&encoder.chunk(chunk).unwrap());
+    }
+    coded.extend_from_slice(&encoder.finish(&[]).unwrap().0);
+    // More than one frame.
+    assert!(coded.windows(4).filter(|four| *four == [0x28, 0xb5, 0x2f, 0xfd]).count() > 1);
+    give(&mut asked.sender, &head(ANYONES), Coding::Delta(BodyHash::of(&before)), None, &coded).await;
+    assert_eq!(given(client).await, after);
+    assert!(matches!(told(&world).await, Word::Lacks(_)), "it was replaced");
+    assert_eq!(holds(&world).await, [HeldBody { user: None, hash: BodyHash::of(&after) }]);
 }
 
 #[tokio::test]

@@ -21,13 +21,14 @@ fn ground_says_in_its_settings_whether_it_makes_use_of_bodies() {
 }
 
 #[test]
-fn the_remote_says_in_its_settings_whether_it_undoes_codings_of_origins() {
+fn the_remote_says_in_its_settings_whether_it_undoes_codings_of_origins_and_deltas_of_several_frames() {
     for undoes in [false, true] {
         let config = Config { undoes, ..Config::default() };
         let mut pair = Pair::new(Duration::from_millis(300), None, config);
         assert!(!pair.ground().takes_origins_codings());
         pair.run(Duration::from_secs(2));
         assert_eq!(pair.ground().takes_origins_codings(), undoes);
+        assert_eq!(pair.ground().takes_chained_deltas(), undoes);
         assert!(!pair.remote().takes_origins_codings(), "ground undoes nothing");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::PIECE;
 use crate::brotli_stage::Brotli;
+use crate::chain::{Chain, TAIL_MEMORY};
 use crate::dictionary::{is_dictionary, window_log};
 use crate::gzip_stage::Gzip;
 use crate::stage::{SqueezeError, Stage, piece};
@@ -35,9 +36,9 @@ pub(crate) const LEAST_DELTA_LEVEL: i32 = 6;
 pub(crate) const DICTIONARY: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
 /// Window for bodies of unknown length.
-const UNKNOWN_WINDOW_LOG: u32 = 18;
+pub(crate) const UNKNOWN_WINDOW_LOG: u32 = 18;
 
-const NAME: &str = "zstd";
+pub(crate) const NAME: &str = "zstd";
 
 /// Compresses one body for the hop.
 pub struct Encoder {
@@ -84,7 +85,7 @@ impl Encoder {
         if chunk.is_empty() {
             return Ok(Bytes::new());
         }
-        self.run(chunk, ZSTD_EndDirective::ZSTD_e_flush)
+        run(&mut self.context, chunk, ZSTD_EndDirective::ZSTD_e_flush)
     }
 
     /// Compresses the last bytes, which may be none, and ends the stream.
@@ -92,30 +93,34 @@ impl Encoder {
     /// # Errors
     /// [`SqueezeError::Codec`].
     pub fn finish(mut self, rest: &[u8]) -> Result<Bytes, SqueezeError> {
-        self.run(rest, ZSTD_EndDirective::ZSTD_e_end)
+        run(&mut self.context, rest, ZSTD_EndDirective::ZSTD_e_end)
     }
 
     /// Bytes that the encoder holds.
     pub fn memory(&self) -> usize {
         self.context.sizeof()
     }
+}
 
-    fn run(&mut self, chunk: &[u8], directive: ZSTD_EndDirective) -> Result<Bytes, SqueezeError> {
-        let mut input = InBuffer::around(chunk);
-        let mut output = BytesMut::with_capacity(chunk.len() / 3 + 64);
-        let mut piece = [0; 4096];
-        loop {
-            let mut target = OutBuffer::around(&mut piece[..]);
-            let left = self
-                .context
-                .compress_stream2(&mut target, &mut input, directive)
-                .map_err(|_| SqueezeError::Codec(NAME))?;
-            let written = target.pos();
-            output.extend_from_slice(&piece[..written]);
-            // Zero: everything put in is out (zstd manual, ZSTD_compressStream2).
-            if left == 0 && input.pos() == chunk.len() {
-                return Ok(output.freeze());
-            }
+/// Puts a chunk through an encoder and gives all that comes out, as `directive` has it.
+pub(crate) fn run(
+    context: &mut CCtx<'static>,
+    chunk: &[u8],
+    directive: ZSTD_EndDirective,
+) -> Result<Bytes, SqueezeError> {
+    let mut input = InBuffer::around(chunk);
+    let mut output = BytesMut::with_capacity(chunk.len() / 3 + 64);
+    let mut piece = [0; 4096];
+    loop {
+        let mut target = OutBuffer::around(&mut piece[..]);
+        let left = context
+            .compress_stream2(&mut target, &mut input, directive)
+            .map_err(|_| SqueezeError::Codec(NAME))?;
+        let written = target.pos();
+        output.extend_from_slice(&piece[..written]);
+        // Zero: everything put in is out (zstd manual, ZSTD_compressStream2).
+        if left == 0 && input.pos() == chunk.len() {
+            return Ok(output.freeze());
         }
     }
 }
@@ -153,7 +158,7 @@ impl HopDecoder {
         HopDecoder::of(Gzip::new())
     }
 
-    /// For a body that was coded by [`compress_against`] this base.
+    /// For a body that was coded by [`compress_against`] this base, or by a [`DeltaEncoder`](crate::DeltaEncoder).
     ///
     /// # Errors
     /// [`SqueezeError::Codec`]: it cannot be a base, or there is no memory.
@@ -161,7 +166,7 @@ impl HopDecoder {
         if !can_be_base(base) {
             return Err(SqueezeError::Codec(NAME));
         }
-        Ok(HopDecoder::of(Zstd::against(base, delta_window_log(base.len()))?))
+        Ok(HopDecoder::of(Chain::new(base, delta_window_log(base.len()))?))
     }
 
     /// For a body that was coded by [`compress_with`](crate::compress_with) this trained dictionary.
@@ -223,14 +228,14 @@ pub fn can_be_base(base: &[u8]) -> bool {
 }
 
 /// The largest window over a base of so many bytes: four to eight times as much.
-fn delta_window_log(base: usize) -> u32 {
+pub(crate) fn delta_window_log(base: usize) -> u32 {
     let bits = usize::BITS - base.saturating_mul(4).leading_zeros();
     bits.clamp(LEAST_DELTA_WINDOW_LOG, DELTA_WINDOW_LOG)
 }
 
 /// Bytes that [`HopDecoder::against`] a base of so many takes, with the base itself.
 pub fn delta_memory(base: usize) -> usize {
-    (1 << delta_window_log(base)) + 2 * base
+    (1 << delta_window_log(base)) + 2 * base + TAIL_MEMORY
 }
 
 /// Compresses a whole body against a base that its reader has, as a frame with a checksum of what it decodes to.

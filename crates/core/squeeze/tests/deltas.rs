@@ -115,3 +115,105 @@ fn a_window_beyond_the_bound_is_refused() {
     encoder.finish().unwrap();
     assert!(decode(b"base", &coded, 4096).is_err());
 }
+
+/// A text that streams against a base in such chunks; what it takes, with a name of 16 bytes, and what it would take by itself.
+/// `None` where it is not begun against the base.
+fn streamed(base: &[u8], text: &[u8], (first, chunk): (usize, usize), level: i32) -> Option<(usize, usize)> {
+    let (beginning, rest) = text.split_at(first.min(text.len()));
+    let mut alone = Encoder::new(level, None).unwrap();
+    let mut by_itself = alone.chunk(beginning).unwrap().len();
+    let (mut encoder, coded) = DeltaEncoder::begin(base, beginning, level, 16).unwrap()?;
+    let (mut coded, mut given) = (coded.to_vec(), beginning.len());
+    for chunk in rest.chunks(chunk) {
+        coded.extend_from_slice(&encoder.chunk(chunk).unwrap());
+        by_itself += alone.chunk(chunk).unwrap().len();
+        given += chunk.len();
+        assert_eq!(so_far(base, &coded), text[..given], "each byte comes at once");
+    }
+    coded.extend_from_slice(&encoder.finish(&[]).unwrap().0);
+    by_itself += alone.finish(&[]).unwrap().len();
+    assert_eq!(decode(base, &coded, 1000).unwrap(), text);
+    Some((coded.len() + 16, by_itself))
+}
+
+/// What came of a stream that goes on.
+fn so_far(base: &[u8], coded: &[u8]) -> Vec<u8> {
+    let mut decoder = HopDecoder::against(base).unwrap();
+    decoder.feed(Bytes::copy_from_slice(coded));
+    let mut decoded = Vec::new();
+    while let Some(piece) = decoder.pull().unwrap() {
+        decoded.extend_from_slice(&piece);
+    }
+    decoded
+}
+
+/// Like [`text`], with one word in `changed` other than it was.
+fn changed(words: u64, every: u64) -> Vec<u8> {
+    let (old, new) = (text(words, 1), text(words, 2));
+    let mut words = old.split(|byte| *byte == b' ').zip(new.split(|byte| *byte == b' ')).zip(0..);
+    let mut one = || words.next().map(|((old, new), at)| if at % every == 0 { new } else { old });
+    std::iter::from_fn(&mut one).collect::<Vec<_>>().join(&b' ')
+}
+
+#[test]
+fn a_text_that_streams_is_a_small_part_of_what_it_is_alone_where_it_has_changed_little() {
+    let (before, after) = (text(20_000, 1), changed(20_000, 20));
+    assert!(streamed(&before, &after, (4_000, 30_000), 1).is_none(), "there is no time for it");
+    for level in [3, 6, 9] {
+        let (taken, by_itself) = streamed(&before, &after, (4_000, 30_000), level).unwrap();
+        assert!(taken * 4 < by_itself, "{taken} of {by_itself} at {level}");
+    }
+}
+
+/// However it goes on: what was saved at the beginning is not spent again.
+#[test]
+fn a_text_that_streams_and_turns_out_to_be_another_takes_no_more_than_by_itself() {
+    let before = text(20_000, 1);
+    let lines = |seed| {
+        text(3_000, seed).chunks(40).map(|line| [line, b"</p>\n"].concat()).collect::<Vec<_>>().concat()
+    };
+    let noise: Vec<u8> =
+        text(30_000, 9).iter().zip(text(30_000, 4)).map(|(a, b)| a.wrapping_mul(b)).collect();
+    for (rest, chunk, level) in [
+        (text(60_000, 5), 30_000, 9),
+        (text(60_000, 5), 2_000, 3),
+        (text(60_000, 5), 2_000, 6),
+        (text(60_000, 5), 2_000, 12),
+        (lines(7), 2_000, 6),
+        (noise, 8_000, 9),
+        // It goes on as it began, for a while.
+        ([changed(15_000, 30), text(20_000, 8)].concat(), 8_000, 3),
+        // Of its own beginning it makes as much use as by itself.
+        ([text(9_000, 6), text(9_000, 6), text(9_000, 6)].concat(), 8_000, 9),
+    ] {
+        let turned = [&before[..6_000], &rest].concat();
+        let (taken, by_itself) = streamed(&before, &turned, (6_000, chunk), level).unwrap();
+        // What is as good as noise is within this of itself, coded in one way or another.
+        let noise = by_itself / 256;
+        assert!(taken <= by_itself + noise, "{taken} of {by_itself}, in chunks of {chunk} at {level}");
+    }
+}
+
+#[test]
+fn what_begins_like_no_base_is_not_streamed_against_it() {
+    let before = text(20_000, 1);
+    assert!(streamed(&before, &text(20_000, 2), (6_000, 8_000), 9).is_none());
+    assert!(streamed(&before, &before, (100, 8_000), 9).is_none(), "there is not enough of it to tell");
+    assert!(DeltaEncoder::begin(b"", &before, 9, 16).is_err());
+}
+
+proptest! {
+    #[test]
+    fn a_text_that_streams_comes_back_whatever_it_turns_out_to_be(
+        rests in proptest::collection::vec((0u64..4, 1u64..3_000), 0..5),
+        first in 3_000usize..9_000,
+        chunk in 300usize..40_000,
+        level in 3i32..10,
+    ) {
+        let before = text(3_000, 0);
+        let rest: Vec<u8> = rests.iter().flat_map(|(seed, words)| text(*words, *seed)).collect();
+        let whole = [&before[..], &rest].concat();
+        let (taken, by_itself) = streamed(&before, &whole, (first, chunk), level).unwrap();
+        prop_assert!(taken <= by_itself + by_itself / 256 + 32, "{taken} of {by_itself}");
+    }
+}

@@ -2,6 +2,7 @@
 //! squeeze → spool → hop, in one task, so that promises stand ahead of the bytes that mention them and a slow hop holds
 //! the origin back. It decides nothing about caching.
 
+mod coder;
 mod media;
 mod stream;
 mod untouched;
@@ -10,7 +11,7 @@ mod whole;
 use bytes::BytesMut;
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::{Coding, Failure, Resume};
-use farhop_squeeze::{Encoder, Load};
+use farhop_squeeze::Load;
 use farhop_transport::hop::{Gone, Sender};
 use farhop_units::BitRate;
 use http::HeaderMap;
@@ -31,6 +32,7 @@ use crate::returning::Returning;
 use crate::spool::Queue;
 use crate::streaming::{Film, Paced, Viewing};
 use crate::treatment::{Treatment, describe_decoded};
+use coder::Coder;
 use untouched::Untouched;
 
 /// What is to be delivered.
@@ -156,6 +158,7 @@ impl Delivery<'_> {
             viewing: self.viewing,
             head: self.head,
             encoder: None,
+            coded_ahead: 0,
             untouched,
             read_along: 0,
             gathered: BytesMut::new(),
@@ -210,7 +213,9 @@ struct Flow<'a> {
     film: Option<Film>,
     /// Sent as it plays.
     paced: Option<Paced>,
-    encoder: Option<(Encoder, SemaphorePermit<'a>)>,
+    encoder: Option<(Coder, SemaphorePermit<'a>)>,
+    /// Bytes of its beginning that are coded already.
+    coded_ahead: usize,
     /// What it may cross as, as its origin coded it.
     untouched: Option<Untouched<'a>>,
     /// Bytes that were read along before they are delivered.

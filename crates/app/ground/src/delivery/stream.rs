@@ -12,6 +12,7 @@ use http::HeaderMap;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use super::coder::Coder;
 use super::untouched::Untouched;
 use super::{End, Flow, Undelivered};
 use crate::body::{Part, Source};
@@ -39,7 +40,8 @@ impl Flow<'_> {
         if self.treatment != Treatment::Pass && !stays {
             // Encoders hold megabytes, so their number is bounded. Without one, text crosses as it is delivered, or as it came.
             let permit = timeout(PATIENCE, self.ground.encoders.acquire()).await.ok().and_then(Result::ok);
-            self.encoder = permit.and_then(|permit| Some((Encoder::new(self.level, None).ok()?, permit)));
+            self.encoder =
+                permit.and_then(|permit| Some((Coder::Alone(Encoder::new(self.level, None).ok()?), permit)));
             if self.encoder.is_some() || !self.stays_untouched() {
                 self.touch();
             }
@@ -56,7 +58,7 @@ impl Flow<'_> {
     }
 
     fn answer(&mut self, sender: &Sender, resumed: Option<u64>) {
-        let alone = if self.encoder.is_some() { Coding::Zstd } else { Coding::Identity };
+        let alone = self.encoder.as_ref().map_or(Coding::Identity, |(coder, _)| coder.coding());
         let coding = self.untouched.as_ref().map_or(alone, Untouched::coding);
         sender.answer(&self.head, coding, resumed);
     }
@@ -150,7 +152,9 @@ impl Flow<'_> {
         if self.encoder.is_none() {
             return self.enqueue(fresh);
         }
-        self.gathered.extend_from_slice(&fresh);
+        let ahead = self.coded_ahead.min(fresh.len());
+        self.coded_ahead -= ahead;
+        self.gathered.extend_from_slice(&fresh[ahead..]);
         if (self.gathered.len() as u64) < self.small / BATCHES_IN_SMALL { Ok(()) } else { self.flush().await }
     }
 
@@ -177,11 +181,12 @@ impl Flow<'_> {
         self.pass_untouched()?;
         let Some((encoder, _permit)) = self.encoder.take() else { return Ok(()) };
         let gathered = std::mem::take(&mut self.gathered);
-        let coded = self
+        let (coded, spared) = self
             .ground
             .squeezing
             .counted(|| encoder.finish(&gathered))
             .map_err(|error| failure::internal(&error))?;
+        self.spared += spared as u64;
         self.enqueue(coded)
     }
 

@@ -39,7 +39,7 @@ const LINES: [&str; 4] = ["application/x-ndjson", "text/x-ndjson", "text/ndjson"
 /// How many times as long a coded text is taken to be at most when it is decoded.
 const EXPANDS: u64 = 10;
 /// What is longer is coded on a thread for such work.
-const LONG: usize = 64 * 1024;
+pub(super) const LONG: usize = 64 * 1024;
 /// How much longer an image is waited for whose beginning was delivered before.
 const RESUMED: Duration = Duration::from_secs(60);
 
@@ -249,6 +249,9 @@ impl Flow<'_> {
     /// Begins a body that will be streamed, with what is here of it.
     pub(super) async fn begin_with(&mut self, sender: &Sender, beginning: Bytes) -> Option<End> {
         self.compare_untouched(&beginning);
+        if let Some(begun) = self.begin_against(sender, &beginning).await {
+            return begun;
+        }
         match self.begin(sender).await {
             Some(end) => Some(end),
             None => {
@@ -286,7 +289,7 @@ impl Flow<'_> {
         Ok(self.flush().await.and(Err(failure)))
     }
 
-    async fn take_all(&mut self, sender: &Sender, mut bytes: Bytes) -> Result<(), Failure> {
+    pub(super) async fn take_all(&mut self, sender: &Sender, mut bytes: Bytes) -> Result<(), Failure> {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(PIECE));
             self.take(sender, piece).await?;

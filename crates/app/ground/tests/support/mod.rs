@@ -50,7 +50,7 @@ impl Pair {
         Pair::that_is(true, Config::default(), sets).await
     }
 
-    /// With a remote that undoes the codings of origins, and keeps streams for another carrier.
+    /// With a remote that undoes the codings of origins and deltas of several frames, and keeps streams for another carrier.
     pub async fn undoing(sets: &[&str]) -> Pair {
         Pair::that_is(true, Config { undoes: true, ..Config::default() }, sets).await
     }

@@ -132,6 +132,9 @@ pub mod setting {
     /// The remote, 1: it undoes the codings that origins use, [`Coding::Brotli`](super::Coding::Brotli) and
     /// [`Coding::Gzip`](super::Coding::Gzip).
     pub const ORIGINS_CODINGS: u64 = 7;
+    /// The remote, 1: it reads [`Coding::Delta`](super::Coding::Delta) of several frames, each of which after the first refers to the
+    /// end of what came before it.
+    pub const CHAINED_DELTAS: u64 = 8;
 }
 
 /// DiffServ-like class of an exchange or tunnel; the scheduler serves lower values first.

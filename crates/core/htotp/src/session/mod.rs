@@ -81,7 +81,7 @@ pub struct Config {
     pub bodies: bool,
     /// Ground: it makes use of being told of pages that the remote answers by itself, and says so.
     pub held_pages: bool,
-    /// Remote: it undoes the codings that origins use, and says so.
+    /// Remote: it undoes the codings that origins use, and deltas of several frames, and says so.
     pub undoes: bool,
 }
 
@@ -174,6 +174,8 @@ pub struct Session {
     small_headers: bool,
     /// Ground: the remote undoes the codings of origins.
     origins_codings: bool,
+    /// Ground: the remote reads deltas of several frames.
+    chained_deltas: bool,
     taken: Taken,
     /// Bytes kept by the readers of all streams.
     unfinished: usize,
@@ -208,6 +210,7 @@ impl Session {
             held_pages: false,
             small_headers: false,
             origins_codings: false,
+            chained_deltas: false,
             taken: Taken::default(),
             unfinished: 0,
             heads: 0,
@@ -230,7 +233,8 @@ impl Session {
         self.send_control(&Frame::Hello(hello));
         let mut settings = vec![(setting::SMALL_HEADERS, 1)];
         if self.role == Role::Remote {
-            settings.extend(self.config.undoes.then_some((setting::ORIGINS_CODINGS, 1)));
+            let undoes = [(setting::ORIGINS_CODINGS, 1), (setting::CHAINED_DELTAS, 1)];
+            settings.extend(self.config.undoes.then_some(undoes).into_iter().flatten());
         } else {
             settings.push((setting::MARKED_TUNNELS, 1));
             settings.extend(self.config.bodies.then_some((setting::BODIES, 1)));

@@ -215,6 +215,7 @@ impl Session {
                 self.held_pages = said(setting::HELD_PAGES, self.held_pages);
                 self.small_headers = said(setting::SMALL_HEADERS, self.small_headers);
                 self.origins_codings = said(setting::ORIGINS_CODINGS, self.origins_codings);
+                self.chained_deltas = said(setting::CHAINED_DELTAS, self.chained_deltas);
                 self.log_kept = Some(said(setting::LOG_KEPT, false));
             }
             Frame::Taken(positions) => {

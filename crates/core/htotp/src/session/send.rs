@@ -412,6 +412,11 @@ impl Session {
         self.origins_codings
     }
 
+    /// Ground: whether the remote has said that it reads deltas of several frames.
+    pub fn takes_chained_deltas(&self) -> bool {
+        self.chained_deltas
+    }
+
     /// Whether the peer has said that it makes small headers of datagrams whole again.
     pub fn takes_small_headers(&self) -> bool {
         self.small_headers

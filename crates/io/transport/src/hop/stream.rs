@@ -309,6 +309,11 @@ impl Sender {
         self.line.act(|_, state, _| state.session.takes_origins_codings())
     }
 
+    /// Ground: whether the remote reads deltas of several frames.
+    pub fn takes_chained_deltas(&self) -> bool {
+        self.line.act(|_, state, _| state.session.takes_chained_deltas())
+    }
+
     /// Ground: announces a response ahead of whatever is written after, on an exchange or a push. `None` when nobody
     /// reads this stream any more.
     pub fn promise(&self, head: &RequestHead, priority: Priority) -> Option<u64> {
