@@ -92,11 +92,11 @@ fn claims(out: &mut String, study: &Study) {
     if study.claims.is_empty() {
         return;
     }
-    out.push_str("<section>\n<h3>What the study says in numbers, and what was measured here</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>figure</th><th>the study</th><th>measure</th><th>variant</th><th>against</th><th>verdict</th><th>difference</th></tr></thead>\n<tbody>\n");
+    out.push_str("<section>\n<h3>What the study says in numbers, and what was measured here</h3>\n<div class=\"scroll\"><table class=\"said\">\n<thead><tr><th>figure</th><th>the study</th><th>measure</th><th>variant</th><th>against</th><th>verdict</th><th>difference</th></tr></thead>\n<tbody>\n");
     for claim in &study.claims {
         let StudyClaim { figure, says, measure, variant, against, verdict, .. } = claim;
         let cells = [figure, says, measure, variant, against, verdict, &claim.sentence()];
-        let cells: Vec<String> = cells.map(|text| format!("<td>{}</td>", escape(text))).into();
+        let cells: Vec<String> = cells.map(|text| format!("<td class=\"text\">{}</td>", escape(text))).into();
         let _ = writeln!(out, "<tr>{}</tr>", cells.concat());
     }
     out.push_str("</tbody></table></div>\n</section>\n");

@@ -243,9 +243,9 @@ mod tests {
         let page = study().markdown("farhop lab run mine", "figures");
         for told in [
             "# Mine\n\n**quick: 0 runs of each cell, fewer than the plan has.** Measured by `farhop lab run mine`.\n",
-            "## Figure 6: First\n\nHTTPEP found (§4): Less.\n\n- **confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less: a reason\n\n\
+            "## Figure 6: First\n\nHTTPEP found (§4): Less.\n\n- **confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less\n\n\
              ![First](figures/mine-1.svg)\n\n| load (s), by images | 1 | 5 |\n|---|---|---|\n| `a` | 2.000 | 4.000 |\n| `b` |  | 5.000 |\n",
-            "## Besides\n\n- **not confirmed**",
+            "## Besides\n\n- **not confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less: a reason\n",
             "## Not measured\n\n- `c`: not present: lynx (p over l)\n",
             "- a note\n",
         ] {

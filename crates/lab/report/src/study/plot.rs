@@ -222,7 +222,9 @@ fn highest(plot: &Plot) -> f64 {
 }
 
 fn look(order: usize) -> (&'static str, &'static str) {
-    (COLOURS[order % COLOURS.len()], DASHES[order / 2 % DASHES.len()])
+    // Each colour has another dash when it comes again.
+    let dash = order / 2 + order / COLOURS.len();
+    (COLOURS[order % COLOURS.len()], DASHES[dash % DASHES.len()])
 }
 
 fn draw(out: &mut String, order: usize, line: &Line, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) {
@@ -331,6 +333,12 @@ mod tests {
         assert!(svg.starts_with("<svg xmlns=") && svg.contains("<title>a &lt;b&gt;</title>"), "{svg}");
         assert!(svg.contains(">line 3<") && svg.contains("viewBox=\"0 0 720 406\""), "two rows: {svg}");
         assert_eq!(plot_picture(&Plot { lines: Vec::new(), ..about }), None);
+    }
+
+    #[test]
+    fn no_two_lines_look_alike() {
+        let looks: std::collections::BTreeSet<_> = (0..COLOURS.len() * DASHES.len()).map(look).collect();
+        assert_eq!(looks.len(), COLOURS.len() * DASHES.len());
     }
 
     #[test]
