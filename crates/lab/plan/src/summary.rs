@@ -6,7 +6,9 @@ use farhop_report::Study;
 
 use crate::course::Course;
 use crate::error::PlanError;
+use crate::estimate::estimate;
 use crate::journal::{Journal, Run};
+use crate::lanes::between;
 use crate::plan::Plan;
 use crate::shipped::SHIPPED;
 use crate::sum::study;
@@ -115,18 +117,25 @@ pub fn pages(folder: &Path) -> Result<Vec<(PathBuf, String)>, PlanError> {
         files.push((PathBuf::from(format!("{name}.md")), page.text));
         files.extend(page.pictures.into_iter().map(|(name, svg)| (Path::new(FIGURES).join(name), svg)));
     }
-    files.push((PathBuf::from(INDEX), index(&rows)));
+    let mut times = Vec::new();
+    for (name, _) in SHIPPED {
+        let plan = crate::cli::read(name)?;
+        let [whole, quick] = [&plan, &plan.quickened()].map(|plan| between(estimate(plan).time));
+        times.push(format!("| `{name}` | {whole} | {quick} |\n"));
+    }
+    files.push((PathBuf::from(INDEX), index(&rows, &times)));
     Ok(files)
 }
 
 impl Known {
-    /// The whole plan where all of it is there, else what is quick of it; and the command for that.
+    /// The whole plan where each of its cells was loaded, finished or not, else what is quick of it; and the command for that.
     fn study(&self) -> (Study, String) {
         let name = &self.plan.name;
-        if Course::new(&self.plan, &self.runs).next().is_none() {
+        let quick = self.plan.quickened();
+        let is_of_whole = |run: &Run| run.round >= quick.runs.most || run.cell(&quick).is_none();
+        if Course::new(&self.plan, &self.runs).is_begun_everywhere() && self.runs.iter().any(is_of_whole) {
             return (study(&self.plan, &self.runs, false), format!("farhop lab run {name}"));
         }
-        let quick = self.plan.quickened();
         (study(&quick, &self.runs, true), format!("farhop lab run {name} --quick"))
     }
 }
@@ -136,12 +145,17 @@ fn row(study: &Study) -> String {
     format!("| [{plan}]({plan}.md) | {title} | {} | {} |\n", study.stamp(), study.verdicts())
 }
 
-fn index(rows: &[String]) -> String {
+fn index(rows: &[String], times: &[String]) -> String {
     format!(
         "# What was measured\n\nMade by `farhop lab summary` of the loads in [results]({RESULTS}); [README.md](README.md) says which plan repeats what. \
          What a study says is confirmed where the change is between half and double of the study's, or where it tells none, has its direction; each page has a sentence on each.\n\n\
-         | plan | what | loads | what the study says |\n|---|---|---|---|\n{}",
-        rows.concat()
+         | plan | what | loads | what the study says |\n|---|---|---|---|\n{}\n\
+         ## How long each plan takes\n\n\
+         As `farhop lab list` estimates it for one testbed: with as few repetitions as the plan has and with as many. Cells that want what a machine lacks take none of it; \
+         loads that meet a late link are repeated and take longer.\n\n\
+         | plan | whole | `--quick` |\n|---|---|---|\n{}",
+        rows.concat(),
+        times.concat()
     )
 }
 
