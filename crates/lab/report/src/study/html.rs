@@ -32,12 +32,13 @@ pub fn study_html(study: &Study) -> String {
         said(&mut body, study, &is_first);
         body.push_str("</section>\n");
     }
-    for figure in &study.dynamics {
-        let Dynamics { figure: which, title, found: text, place, .. } = figure;
+    // One figure is drawn of many loads: what is said of it is said once.
+    for loads in study.dynamics.chunk_by(Dynamics::is_of_the_same_figure) {
+        let Dynamics { figure: which, title, found: text, place, .. } = &loads[0];
         let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&label(which)), escape(title));
-        dynamics::draw(&mut body, figure);
         found(&mut body, study, text, place);
         said(&mut body, study, &|claim| claim.figure == *which);
+        loads.iter().for_each(|load| dynamics::draw(&mut body, load));
         body.push_str("</section>\n");
     }
     claims(&mut body, study);

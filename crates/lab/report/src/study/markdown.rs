@@ -61,14 +61,17 @@ impl Study {
                 out.push_str("Nothing was measured.\n");
             }
         }
-        for dynamics in &self.dynamics {
-            let Dynamics { figure, title, place, load, .. } = dynamics;
-            let _ = writeln!(out, "\n## {}{title}: {}\n", label(figure), load.join(", "));
-            found(out, self, &dynamics.found, place);
+        for loads in self.dynamics.chunk_by(Dynamics::is_of_the_same_figure) {
+            let Dynamics { figure, title, place, .. } = &loads[0];
+            let _ = writeln!(out, "\n## {}{title}\n", label(figure));
+            found(out, self, &loads[0].found, place);
             sentences(out, self, &mut shown, &|claim| claim.figure == *figure);
-            let name = format!("{}-{}.svg", self.plan, page.pictures.len() + 1);
-            let _ = writeln!(out, "![{title}]({folder}/{name})");
-            page.pictures.push((name, dynamics_picture(dynamics)));
+            for dynamics in loads {
+                let name = format!("{}-{}.svg", self.plan, page.pictures.len() + 1);
+                let load = dynamics.load.join(", ");
+                let _ = writeln!(out, "### {load}\n\n![{title}: {load}]({folder}/{name})\n");
+                page.pictures.push((name, dynamics_picture(dynamics)));
+            }
         }
         if shown.contains(&false) {
             out.push_str("\n## Besides\n\n");
