@@ -142,9 +142,8 @@ mod tests {
             assert!(changed(from, to), "{to}");
         }
         let with_file = PLAN.replacen("name = 'l'", "name = 'l'\nfile = 'l.toml'", 1);
-        let over = |satellite: &str| {
-            Source { text: with_file.clone(), named: vec![satellite.into()] }.digest()
-        };
+        let over =
+            |satellite: &str| Source { text: with_file.clone(), named: vec![satellite.into()] }.digest();
         assert_ne!(over("rate"), over("another rate"), "nor of another satellite");
     }
 
@@ -169,8 +168,7 @@ mod tests {
     fn a_plan_that_has_more_pages_and_links_knows_what_it_was_before() {
         let more = format!("{PLAN}[[page]]\nname = 'q'\nobjects = 9\n[[link]]\nname = 'm'\n");
         let more = Source { text: more, named: Vec::new() };
-        let with =
-            |pages, links| more.digest_with(&Before { pages, links, has_variant: &|_| true });
+        let with = |pages, links| more.digest_with(&Before { pages, links, has_variant: &|_| true });
         assert_ne!(more.digest(), of(PLAN));
         assert_eq!(with(1, 1), of(PLAN));
         assert_eq!(with(2, 2), more.digest());

@@ -11,7 +11,7 @@ use crate::plan::{Cell, Client, LinkSpec, PageKind, PageSpec, Plan, Through, Var
 use crate::read::rate_of;
 
 /// Bringing a scene up: namespaces, origins, the link.
-const SCENE: Duration = Duration::from_secs(5);
+const SCENE: Duration = Duration::from_secs(1);
 /// Measuring its link, once for each.
 const CALIBRATION: Duration = Duration::from_secs(6);
 /// Starting both ends, and ending them.
@@ -111,10 +111,7 @@ fn load(page: &PageSpec, link: &LinkSpec, variant: &VariantSpec) -> Duration {
 
 /// Whether ground brings what a page names unasked.
 fn bundles(variant: Variant) -> bool {
-    matches!(
-        variant,
-        Variant::Farhop | Variant::FarhopHttp | Variant::FarhopIdentity | Variant::FarhopHttpep
-    )
+    matches!(variant, Variant::Farhop | Variant::FarhopHttp | Variant::FarhopIdentity | Variant::FarhopHttpep)
 }
 
 /// What each round trip waits for capacity that is not given without being asked for.

@@ -212,6 +212,27 @@ mod tests {
         let whole = Course::new(&plan, &runs);
         assert_eq!(whole.left()[0], (plan.cells().len() as u32 * plan.runs.least) as u64 - count as u64);
         assert!(runs.iter().all(|run| run.values["load"].to_string().len() <= 6), "in brief");
+
+        // Once each cell of the whole has a load, it is the whole that is shown, as unfinished.
+        let path = from.join("httpep-7/runs.jsonl");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut journal = Journal::begin(&path, &plan).unwrap();
+        for cell in plan.cells() {
+            let run = Run {
+                page: plan.pages[cell.page].name.clone(),
+                link: plan.links[cell.link].name.clone(),
+                variant: plan.variants[cell.variant].name.clone(),
+                values: [("load".to_owned(), 7.0)].into(),
+                ..Run::default()
+            };
+            journal.keep(&run).unwrap();
+        }
+        take(&plan, &from, &to).unwrap();
+        let page = pages(&to).unwrap().into_iter().find(|(path, _)| path.ends_with("httpep-7.md")).unwrap().1;
+        assert!(
+            page.contains("**unfinished: 1 to 2 runs") && page.contains("`farhop lab run httpep-7`"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -245,7 +245,7 @@ mod tests {
     fn a_figure_has_what_the_study_found_a_sentence_a_drawing_and_its_numbers() {
         let page = study().markdown("farhop lab run mine", "figures");
         for told in [
-            "# Mine\n\n**quick: 0 runs of each cell, fewer than the plan has.** Measured by `farhop lab run mine`.\n",
+            "# Mine\n\n**quick: 0 runs of each cell, fewer than the plan has; 1 could not be loaded.** Measured by `farhop lab run mine`.\n",
             "## Figure 6: First\n\nHTTPEP found (§4): Less.\n\n- **confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less\n\n\
              ![First](figures/mine-1.svg)\n\n| load (s), by images | 1 | 5 |\n|---|---|---|\n| `a` | 2.000 | 4.000 |\n| `b` |  | 5.000 |\n",
             "## Besides\n\n- **not confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less: a reason\n",
