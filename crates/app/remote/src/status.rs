@@ -92,6 +92,12 @@ async fn status(remote: &Remote) -> serde_json::Value {
             "ground": carrier.peer,
             "address": carrier.address.to_string(),
             "over": carrier.connection.kind().to_string(),
+            // Those that are there, of those that were called for.
+            "connections": carrier.connection.lanes(),
+            "connections_set": match carrier.connection.kind() {
+                Kind::Quic => 1,
+                Kind::Tcp => remote.settings().tcp_connections,
+            },
             "up_s": carrier.since.elapsed().as_secs(),
             "silent_s": carrier.hop.silent().borrow().map(|since| since.elapsed().as_secs()),
             "round_trip_ms": carrier.hop.rtt().map(|rtt| rtt.as_millis() as u64),

@@ -88,6 +88,14 @@ impl Connection {
         }
     }
 
+    /// How many connections it rides on: over TCP further ones join while it is in use.
+    pub fn lanes(&self) -> usize {
+        match self {
+            Connection::Quic(_) => 1,
+            Connection::Tcp(connection) => *connection.lanes().borrow(),
+        }
+    }
+
     /// What both ends call it; none before the handshake is over at this end.
     pub fn name(&self) -> Option<Name> {
         match self {

@@ -240,12 +240,17 @@ impl Ends {
         }
     }
 
-    /// Whether the carrier of the remote behind this socket is up.
+    /// Whether the carrier of the remote behind this socket is up, with all its connections: one that has been up for long has
+    /// them, while what begins earlier stays on the first.
     fn has_carrier(&self, control: &Path) -> bool {
         // Before it listens, the remote is merely not there yet.
         let counters = self.ask_end(control, "remote", "counters").unwrap_or_default();
         let number = |name: &str| counters.get(name).and_then(Value::as_u64).unwrap_or(0);
-        number("carriers_up") > number("carriers_down")
+        if number("carriers_up") <= number("carriers_down") {
+            return false;
+        }
+        let status = self.ask_end(control, "remote", "status").unwrap_or_default();
+        is_whole(&status)
     }
 
     /// Where the users of each terminal find the proxy: the first one's, then those of the further ones with a remote of their own.
@@ -479,9 +484,22 @@ pub(crate) fn computed(process: &Running) -> Option<Duration> {
     Some(TICK * ticks)
 }
 
+/// Whether a remote's `status` has a carrier, and that all the connections that it is to have.
+fn is_whole(status: &Value) -> bool {
+    let number = |name: &str| status["carrier"][name].as_u64();
+    number("connections").zip(number("connections_set")).is_some_and(|(there, set)| there >= set)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_carrier_is_whole_when_the_last_of_its_connections_is_there() {
+        let with = |there: u64| serde_json::json!({"carrier": {"connections": there, "connections_set": 8}});
+        assert!(!is_whole(&with(7)) && is_whole(&with(8)));
+        assert!(!is_whole(&serde_json::json!({"carrier": null})), "and one that is gone is not");
+    }
 
     #[test]
     fn counters_are_those_that_the_events_declare() {

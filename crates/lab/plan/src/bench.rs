@@ -281,7 +281,7 @@ fn is_a_programs(error: &CompareError) -> bool {
 }
 
 /// Whether what crosses meets chance: losses, jitter, capacity on demand with others.
-fn is_random(profile: &Profile) -> bool {
+pub(crate) fn is_random(profile: &Profile) -> bool {
     let chance = |leg: &Leg| {
         leg.loss != Loss::NONE
             || !leg.jitter.is_zero()

@@ -11,7 +11,7 @@ use crate::bench::Bench;
 use crate::error::PlanError;
 use crate::estimate::estimate;
 use crate::folder::Folder;
-use crate::lanes::{Ended, Kept, Maker, Pace, carry_out, duration};
+use crate::lanes::{Ended, Kept, Maker, Pace, between, carry_out};
 use crate::pages;
 use crate::plan::Plan;
 use crate::shipped::{SHIPPED, shipped, shipped_link};
@@ -21,7 +21,7 @@ use crate::words::counted;
 /// What a plan's file may hold, so that a wrong path does not fill the memory.
 const LARGEST: u64 = 64 << 20;
 
-/// Lists the plans that come with Farhop.
+/// Lists the plans that come with Farhop, and about how long each takes, whole and quick.
 #[derive(Debug, clap::Args)]
 pub struct ListArguments {}
 
@@ -75,9 +75,11 @@ pub struct RunArguments {
 /// # Errors
 /// Standard output is closed.
 pub fn list(_: &ListArguments) -> Result<(), PlanError> {
-    let mut text = String::new();
+    let mut text = format!("{:13} {:>16} {:>8}  what\n", "plan", "time", "quick");
     for (name, _) in SHIPPED {
-        text.push_str(&format!("{name:13} {}\n", read(name)?.title));
+        let plan = read(name)?;
+        let (whole, quick) = (between(estimate(&plan).time), between(estimate(&plan.quickened()).time));
+        text.push_str(&format!("{name:13} {whole:>16} {quick:>8}  {}\n", plan.title));
     }
     print(&text)
 }
@@ -239,12 +241,8 @@ fn shown(plan: &Plan) -> String {
     let cells = plan.cells().len();
     let estimate = estimate(plan);
     let [least, most] = estimate.loads;
-    let [soon, late] = estimate.time.map(duration);
-    let (loads, time) = if least == most {
-        (least.to_string(), soon)
-    } else {
-        (format!("{least} to {most}"), format!("{soon} to {late}"))
-    };
+    let time = between(estimate.time);
+    let loads = if least == most { least.to_string() } else { format!("{least} to {most}") };
     text.push_str(&format!("\n{cells} cells, {loads} loads, about {time}\n"));
     text
 }

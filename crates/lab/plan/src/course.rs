@@ -112,6 +112,11 @@ impl<'a> Course<'a> {
         cells.map(|cell| self.open(cell)).min().unwrap_or(0)
     }
 
+    /// Whether every cell has a load at least, whatever came of it.
+    pub(crate) fn is_begun_everywhere(&self) -> bool {
+        self.plan.cells().into_iter().all(|cell| self.count(cell) > 0)
+    }
+
     /// How many loads are still to be made: at least, and at most.
     pub fn left(&self) -> [u64; 2] {
         let mut left = [0, 0];

@@ -21,22 +21,42 @@ pub(crate) struct Source {
 impl Source {
     /// The digest of the plan.
     pub(crate) fn digest(&self) -> String {
-        digest(&self.text, &self.named, &|_| true)
+        self.digest_with(&Before { pages: usize::MAX, links: usize::MAX, has_variant: &|_| true })
     }
 
-    /// The digest that the plan had with these of its variants alone, before the others were added: a load of one variant
-    /// follows from nothing of another.
-    pub(crate) fn digest_with(&self, is_there: &dyn Fn(&str) -> bool) -> String {
-        digest(&self.text, &self.named, is_there)
+    /// The digest that the plan had before something was added to it: a load follows from nothing of another page, link or
+    /// variant.
+    pub(crate) fn digest_with(&self, before: &Before<'_>) -> String {
+        digest(&self.text, &self.named, before)
     }
 }
 
-fn digest(text: &str, named: &[String], is_there: &dyn Fn(&str) -> bool) -> String {
+/// What a plan had before more was added to it.
+pub(crate) struct Before<'a> {
+    /// So many of its pages: others were added behind them.
+    pub(crate) pages: usize,
+    /// So many of its links, likewise.
+    pub(crate) links: usize,
+    /// These of its variants, wherever others were added.
+    pub(crate) has_variant: &'a dyn Fn(&str) -> bool,
+}
+
+fn digest(text: &str, named: &[String], before: &Before<'_>) -> String {
     // A text that is no table was refused before.
     let mut plan: Map<String, Value> = toml_edit::de::from_str(text).unwrap_or_default();
     if let Some(variants) = plan.get_mut("variant").and_then(Value::as_array_mut) {
-        variants.retain(|variant| variant.get("name").and_then(Value::as_str).is_none_or(is_there));
+        let has = |variant: &Value| {
+            variant.get("name").and_then(Value::as_str).is_none_or(|name| (before.has_variant)(name))
+        };
+        variants.retain(has);
     }
+    for (table, count) in [("page", before.pages), ("link", before.links)] {
+        let all = plan.get_mut(table).and_then(Value::as_array_mut);
+        all.into_iter().for_each(|all| all.truncate(count));
+    }
+    // Links alone name files, in their order.
+    let links = plan.get("link").and_then(Value::as_array).into_iter().flatten();
+    let files = links.filter(|link| link.get("file").is_some()).count();
     // Figures over time want more of a load than the others.
     let over_time = |plot: &Value| plot.get("x").and_then(Value::as_str) == Some("time");
     let watched = plan.get("plot").and_then(Value::as_array).is_some_and(|plots| plots.iter().any(over_time));
@@ -50,7 +70,7 @@ fn digest(text: &str, named: &[String], is_there: &dyn Fn(&str) -> bool) -> Stri
     let mut said = String::new();
     in_order(&mut said, &Value::Object(plan));
     said.push_str(if watched { " watched" } else { "" });
-    for text in named {
+    for text in named.iter().take(files) {
         said.push('\n');
         said.push_str(text);
     }
@@ -121,8 +141,10 @@ mod tests {
         ] {
             assert!(changed(from, to), "{to}");
         }
-        let elsewhere = Source { text: PLAN.into(), named: vec!["rate".into()] };
-        assert_ne!(elsewhere.digest(), of(PLAN), "nor of another satellite");
+        let with_file = PLAN.replacen("name = 'l'", "name = 'l'\nfile = 'l.toml'", 1);
+        let over =
+            |satellite: &str| Source { text: with_file.clone(), named: vec![satellite.into()] }.digest();
+        assert_ne!(over("rate"), over("another rate"), "nor of another satellite");
     }
 
     #[test]
@@ -134,8 +156,24 @@ mod tests {
             1,
         );
         let more = Source { text: more, named: Vec::new() };
+        let with = |has_variant: &dyn Fn(&str) -> bool| {
+            more.digest_with(&Before { pages: 1, links: 1, has_variant })
+        };
         assert_ne!(more.digest(), of(&before));
-        assert_eq!(more.digest_with(&|variant| variant != "new"), of(&before));
-        assert_ne!(more.digest_with(&|variant| variant == "two"), of(&before));
+        assert_eq!(with(&|variant| variant != "new"), of(&before));
+        assert_ne!(with(&|variant| variant == "two"), of(&before));
+    }
+
+    #[test]
+    fn a_plan_that_has_more_pages_and_links_knows_what_it_was_before() {
+        let more = format!("{PLAN}[[page]]\nname = 'q'\nobjects = 9\n[[link]]\nname = 'm'\n");
+        let more = Source { text: more, named: Vec::new() };
+        let with = |pages, links| more.digest_with(&Before { pages, links, has_variant: &|_| true });
+        assert_ne!(more.digest(), of(PLAN));
+        assert_eq!(with(1, 1), of(PLAN));
+        assert_eq!(with(2, 2), more.digest());
+        for (pages, links) in [(1, 2), (2, 1), (0, 1)] {
+            assert_ne!(with(pages, links), of(PLAN));
+        }
     }
 }

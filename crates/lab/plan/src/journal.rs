@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use farhop_report::{Series, StudyLoad};
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Before;
 use crate::error::PlanError;
 use crate::plan::{Cell, Plan};
 
@@ -126,7 +127,7 @@ impl Journal {
         let runs = loads(path, &text[..whole], plan)?;
         let (first, rest) = text[..whole].split_once('\n').unwrap_or_default();
         if serde_json::from_str::<Head>(first).ok() != Some(head(plan)) {
-            // Variants have been added: from now on it is a journal of the plan with them.
+            // Something has been added: from now on it is a journal of the plan with it.
             let part = path.with_extension("part");
             let text = serde_json::to_string(&head(plan)).unwrap_or_default() + "\n" + rest;
             std::fs::write(&part, text)
@@ -225,7 +226,7 @@ fn whole_lines(text: &str) -> usize {
     text.rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// The loads of a journal of this plan, or of what it was before variants were added to it.
+/// The loads of a journal of this plan, or of what it was before variants, pages or links were added to it.
 fn loads(path: &Path, text: &str, plan: &Plan) -> Result<Vec<Run>, PlanError> {
     let mut lines = text.lines();
     let first = lines.next().and_then(|first| serde_json::from_str::<Head>(first).ok());
@@ -244,8 +245,16 @@ fn loads(path: &Path, text: &str, plan: &Plan) -> Result<Vec<Run>, PlanError> {
     let runs: Option<Vec<Run>> = runs.map(Result::ok).collect();
     let was_of = |runs: &Vec<Run>| {
         let has_runs = |variant: &str| runs.iter().any(|run| run.variant == variant);
-        let before = Head { digest: plan.source.digest_with(&has_runs), ..head(plan) };
-        first == Some(before)
+        let has_all = |_: &str| true;
+        let links = plan.links.len();
+        let mut counts =
+            (1..=plan.pages.len()).flat_map(|pages| (1..=links).map(move |links| (pages, links)));
+        counts.any(|(pages, links)| {
+            [&has_runs as &dyn Fn(&str) -> bool, &has_all].into_iter().any(|has_variant| {
+                let before = Before { pages, links, has_variant };
+                first == Some(Head { digest: plan.source.digest_with(&before), ..head(plan) })
+            })
+        })
     };
     runs.filter(was_of).ok_or_else(|| PlanError::OtherPlan { path: path.into() })
 }
@@ -287,6 +296,15 @@ mod tests {
         assert_eq!(runs.len(), 2);
         journal.keep(&Run { variant: "new".into(), ..runs[0].clone() }).unwrap();
         assert_eq!(Journal::read(&path, &more).unwrap().len(), 3);
+        // So do they when pages and links are added.
+        let (link, added) = (
+            "[[link]]\nname = 'geo-2m'\n",
+            "[[page]]\nname = 'q'\nobjects = 2\nobject = '1 KB'\n[[link]]\nname = 'geo-2m'\n[[link]]\nname = 'geo-256k'\n",
+        );
+        let grown = more.source.text.replacen(link, added, 1);
+        let grown = Plan::from_toml(&grown, "mine.toml", &mut |_| Err("there is none".into())).unwrap();
+        assert_eq!((grown.pages.len(), grown.links.len()), (2, 2));
+        assert_eq!(Journal::read(&path, &grown).unwrap().len(), 3);
         for other in [plan(&["one", "two"]), plan(&["two", "one", "new"]), plan(&["one", "new"])] {
             assert!(matches!(Journal::read(&path, &other), Err(PlanError::OtherPlan { .. })));
         }

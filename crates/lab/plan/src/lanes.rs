@@ -184,8 +184,7 @@ impl State<'_> {
         self.kept.runs.push(run);
         let runs = &self.kept.runs;
         let took = runs.iter().map(|run| run.took_s).sum::<f64>() / runs.len() as f64 / self.allowed as f64;
-        let left = self.course.left().map(|loads| duration(Duration::from_secs_f64(took * loads as f64)));
-        let left = if left[0] == left[1] { left[0].clone() } else { format!("{} to {}", left[0], left[1]) };
+        let left = between(self.course.left().map(|loads| Duration::from_secs_f64(took * loads as f64)));
         let cell = plan.in_words(next.cell);
         let mut lines = vec![format!("{cell} #{}: {told}; left {left}", next.round + 1)];
         self.late.push_back(was_late);
@@ -210,6 +209,12 @@ fn in_words(plan: &Plan, run: &Run) -> String {
         (None, None) => "nothing measured".into(),
     };
     if run.late { format!("{told}, the link was late") } else { told }
+}
+
+/// `12 min to 40 min`, or one where both are as long.
+pub(crate) fn between(times: [Duration; 2]) -> String {
+    let [soon, late] = times.map(duration);
+    if soon == late { soon } else { format!("{soon} to {late}") }
 }
 
 /// `40 s`, `12 min`, `3.5 h`: as precise as an estimate is.

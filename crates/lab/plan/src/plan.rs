@@ -377,6 +377,12 @@ impl Figure {
     fn among(&self, links: &[usize]) -> Option<Figure> {
         Some(Figure { links: left_of(&self.links, links)?, ..self.clone() })
     }
+
+    /// Whether both draw the same of the same cells, but for the statistic (and the title that tells it).
+    pub(crate) fn differs_by_statistic_alone(&self, other: &Figure) -> bool {
+        let as_other = Figure { statistic: other.statistic, title: other.title.clone(), ..self.clone() };
+        as_other == *other && self.statistic != other.statistic
+    }
 }
 
 impl Claim {

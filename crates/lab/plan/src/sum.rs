@@ -26,8 +26,21 @@ pub fn study(plan: &Plan, runs: &[Run], quick: bool) -> Study {
     let named = |name: &str, words: String| Named { name: name.into(), words };
     let cells: Vec<StudyCell> =
         plan.cells().into_iter().map(|cell| summed(plan, runs, &course, cell)).collect();
+    let has_several = cells.iter().any(|cell| cell.runs > 1);
+    // The least, the most and the mean of a single run are that run: they are drawn once.
+    let is_told = |(place, figure): &(usize, &Figure)| {
+        let mut earlier = plan.figures[..*place].iter();
+        has_several || !earlier.any(|other| figure.differs_by_statistic_alone(other))
+    };
+    let figures: Vec<&Figure> =
+        plan.figures.iter().enumerate().filter(is_told).map(|(_, figure)| figure).collect();
+    if figures.len() < plan.figures.len() && cells.iter().any(|cell| cell.runs > 0) {
+        notes.push(
+            "each cell has one run so far: of figures that differ by the statistic alone one is drawn".into(),
+        );
+    }
     let (plots, told): (Vec<Plot>, Vec<Option<String>>) =
-        plan.figures.iter().map(|figure| plot(plan, &cells, figure)).unzip();
+        figures.into_iter().map(|figure| plot(plan, &cells, figure)).unzip();
     notes.extend(told.into_iter().flatten());
     Study {
         plan: plan.name.clone(),

@@ -6,7 +6,9 @@ use farhop_report::Study;
 
 use crate::course::Course;
 use crate::error::PlanError;
+use crate::estimate::estimate;
 use crate::journal::{Journal, Run};
+use crate::lanes::between;
 use crate::plan::Plan;
 use crate::shipped::SHIPPED;
 use crate::sum::study;
@@ -115,18 +117,25 @@ pub fn pages(folder: &Path) -> Result<Vec<(PathBuf, String)>, PlanError> {
         files.push((PathBuf::from(format!("{name}.md")), page.text));
         files.extend(page.pictures.into_iter().map(|(name, svg)| (Path::new(FIGURES).join(name), svg)));
     }
-    files.push((PathBuf::from(INDEX), index(&rows)));
+    let mut times = Vec::new();
+    for (name, _) in SHIPPED {
+        let plan = crate::cli::read(name)?;
+        let [whole, quick] = [&plan, &plan.quickened()].map(|plan| between(estimate(plan).time));
+        times.push(format!("| `{name}` | {whole} | {quick} |\n"));
+    }
+    files.push((PathBuf::from(INDEX), index(&rows, &times)));
     Ok(files)
 }
 
 impl Known {
-    /// The whole plan where all of it is there, else what is quick of it; and the command for that.
+    /// The whole plan where each of its cells was loaded, finished or not, else what is quick of it; and the command for that.
     fn study(&self) -> (Study, String) {
         let name = &self.plan.name;
-        if Course::new(&self.plan, &self.runs).next().is_none() {
+        let quick = self.plan.quickened();
+        let is_of_whole = |run: &Run| run.round >= quick.runs.most || run.cell(&quick).is_none();
+        if Course::new(&self.plan, &self.runs).is_begun_everywhere() && self.runs.iter().any(is_of_whole) {
             return (study(&self.plan, &self.runs, false), format!("farhop lab run {name}"));
         }
-        let quick = self.plan.quickened();
         (study(&quick, &self.runs, true), format!("farhop lab run {name} --quick"))
     }
 }
@@ -136,12 +145,17 @@ fn row(study: &Study) -> String {
     format!("| [{plan}]({plan}.md) | {title} | {} | {} |\n", study.stamp(), study.verdicts())
 }
 
-fn index(rows: &[String]) -> String {
+fn index(rows: &[String], times: &[String]) -> String {
     format!(
         "# What was measured\n\nMade by `farhop lab summary` of the loads in [results]({RESULTS}); [README.md](README.md) says which plan repeats what. \
          What a study says is confirmed where the change is between half and double of the study's, or where it tells none, has its direction; each page has a sentence on each.\n\n\
-         | plan | what | loads | what the study says |\n|---|---|---|---|\n{}",
-        rows.concat()
+         | plan | what | loads | what the study says |\n|---|---|---|---|\n{}\n\
+         ## How long each plan takes\n\n\
+         As `farhop lab list` estimates it for one testbed: with as few repetitions as the plan has and with as many. Cells that want what a machine lacks take none of it; \
+         loads that meet a late link are repeated and take longer.\n\n\
+         | plan | whole | `--quick` |\n|---|---|---|\n{}",
+        rows.concat(),
+        times.concat()
     )
 }
 
@@ -198,6 +212,27 @@ mod tests {
         let whole = Course::new(&plan, &runs);
         assert_eq!(whole.left()[0], (plan.cells().len() as u32 * plan.runs.least) as u64 - count as u64);
         assert!(runs.iter().all(|run| run.values["load"].to_string().len() <= 6), "in brief");
+
+        // Once each cell of the whole has a load, it is the whole that is shown, as unfinished.
+        let path = from.join("httpep-7/runs.jsonl");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut journal = Journal::begin(&path, &plan).unwrap();
+        for cell in plan.cells() {
+            let run = Run {
+                page: plan.pages[cell.page].name.clone(),
+                link: plan.links[cell.link].name.clone(),
+                variant: plan.variants[cell.variant].name.clone(),
+                values: [("load".to_owned(), 7.0)].into(),
+                ..Run::default()
+            };
+            journal.keep(&run).unwrap();
+        }
+        take(&plan, &from, &to).unwrap();
+        let page = pages(&to).unwrap().into_iter().find(|(path, _)| path.ends_with("httpep-7.md")).unwrap().1;
+        assert!(
+            page.contains("**unfinished: 1 to 2 runs") && page.contains("`farhop lab run httpep-7`"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -568,6 +568,23 @@ fn averages_are_over_what_every_point_has_and_what_is_left_out_is_told() {
 }
 
 #[test]
+fn of_single_runs_the_least_the_most_and_the_mean_are_drawn_once() {
+    let second = "[[plot]]\nfigure = \"9\"\ntitle = \"Most\"\nmeasure = \"load\"\nstatistic = \"max\"\n\
+                  x = \"page\"\nlabel = \"objects\"\nfound = \"something\"\n";
+    let plan = read(&format!("{WHOLE}{second}")).unwrap();
+    let runs = live(&plan, |cell, _| Some(10.0 + cell.page as f64));
+    assert_eq!(study(&plan, &runs, false).plots.len(), 2);
+    let single: Vec<Run> = runs.into_iter().filter(|run| run.round == 0).collect();
+    let found = study(&plan, &single, false);
+    let titles: Vec<&str> = found.plots.iter().map(|plot| plot.title.as_str()).collect();
+    assert_eq!(titles, ["Load time"]);
+    assert!(found.notes.iter().any(|note| note.contains("one run")), "{:?}", found.notes);
+    // One that draws something else stays.
+    let other = read(&format!("{WHOLE}{}", second.replace("\"page\"", "\"link\""))).unwrap();
+    assert_eq!(study(&other, &single, false).plots.len(), 2);
+}
+
+#[test]
 fn a_figure_may_draw_some_links_alone_and_goes_where_a_quick_run_has_none_of_them() {
     let of = |link: &str| format!("x = \"page\"\nlinks = [\"{link}\"]");
     let plan = with("x = \"page\"", &of("own")).unwrap();

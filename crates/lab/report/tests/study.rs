@@ -149,7 +149,7 @@ fn csv_and_html_show_every_cell_and_what_the_study_found() {
         "<b>HTTPEP found:</b> 27 % less (§4.1)",
         "<b>load of b against a:</b> the study has 27 % less; here it is 24 % less: confirmed",
         "Figure 2: rates",
-        "quick: 0 to 3 runs of each cell, fewer than the plan has",
+        "quick: 3 runs of each cell, fewer than the plan has; 1 could not be loaded",
         "<title>plan sample, after HTTPEP – Farhop",
         "&lt;no&gt; connection",
         "<td>less</td>",
@@ -161,11 +161,27 @@ fn csv_and_html_show_every_cell_and_what_the_study_found() {
 }
 
 #[test]
+fn what_is_said_of_a_figure_of_many_loads_is_said_once() {
+    let mut study = study();
+    let other = Dynamics { load: ["five".into(), "geo".into(), "b".into()], ..study.dynamics[0].clone() };
+    study.dynamics.push(other);
+    let html = study_html(&study);
+    assert_eq!((html.matches("six connections").count(), html.matches("Figure 2: rates").count()), (1, 1));
+    assert!(html.contains("five, geo, a") && html.contains("five, geo, b"));
+    let page = study.markdown("farhop lab run sample", "figures");
+    assert_eq!(page.text.matches("six connections").count(), 1, "{}", page.text);
+    assert_eq!(page.pictures.len(), 3);
+    for of in ["### five, geo, a\n", "### five, geo, b\n"] {
+        assert!(page.text.contains(of), "{}", page.text);
+    }
+}
+
+#[test]
 fn a_study_says_whether_it_is_whole() {
     let stamp = |quick, complete| Study { quick, complete, ..study() }.stamp();
-    assert_eq!(stamp(false, false), "unfinished: 0 to 3 runs of each cell so far");
-    assert_eq!(stamp(false, true), "0 to 3 runs of each cell");
-    assert_eq!(stamp(true, false), "quick and unfinished: 0 to 3 runs of each cell so far");
+    assert_eq!(stamp(false, false), "unfinished: 3 runs of each cell so far; 1 could not be loaded");
+    assert_eq!(stamp(false, true), "3 runs of each cell; 1 could not be loaded");
+    assert_eq!(stamp(true, false), "quick and unfinished: 3 runs of each cell so far; 1 could not be loaded");
 }
 
 #[test]

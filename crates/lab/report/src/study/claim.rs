@@ -76,7 +76,9 @@ impl StudyClaim {
             (Some(here), _) => format!("here it is {}", change(here)),
             (None, _) => "nothing was measured here".into(),
         };
-        let why = if self.why.is_empty() { String::new() } else { format!(": {}", self.why) };
+        // What is as the study has it needs no reason.
+        let differs = self.verdict != "confirmed" && !self.why.is_empty();
+        let why = if differs { format!(": {}", self.why) } else { String::new() };
         format!("{study}{here}: {}{why}", self.verdict)
     }
 }
@@ -138,5 +140,7 @@ mod tests {
             "the study has 27 % less; here it is 60 % less (70 % less to 2.5 times as much over 5 cells): \
              direction confirmed: another queue"
         );
+        let alike = StudyClaim { here: Some(0.7), cells: 1, verdict: "confirmed".into(), ..claim };
+        assert_eq!(alike.sentence(), "the study has 27 % less; here it is 30 % less: confirmed");
     }
 }

@@ -25,6 +25,13 @@ pub struct Dynamics {
     pub series: Series,
 }
 
+impl Dynamics {
+    /// Whether both are drawings of one figure, of two loads.
+    pub(super) fn is_of_the_same_figure(&self, other: &Dynamics) -> bool {
+        (&self.figure, &self.place, &self.title) == (&other.figure, &other.place, &other.title)
+    }
+}
+
 /// One load over time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -32,12 +32,13 @@ pub fn study_html(study: &Study) -> String {
         said(&mut body, study, &is_first);
         body.push_str("</section>\n");
     }
-    for figure in &study.dynamics {
-        let Dynamics { figure: which, title, found: text, place, .. } = figure;
+    // One figure is drawn of many loads: what is said of it is said once.
+    for loads in study.dynamics.chunk_by(Dynamics::is_of_the_same_figure) {
+        let Dynamics { figure: which, title, found: text, place, .. } = &loads[0];
         let _ = writeln!(body, "<section>\n<h3>{}{}</h3>", escape(&label(which)), escape(title));
-        dynamics::draw(&mut body, figure);
         found(&mut body, study, text, place);
         said(&mut body, study, &|claim| claim.figure == *which);
+        loads.iter().for_each(|load| dynamics::draw(&mut body, load));
         body.push_str("</section>\n");
     }
     claims(&mut body, study);
@@ -92,11 +93,11 @@ fn claims(out: &mut String, study: &Study) {
     if study.claims.is_empty() {
         return;
     }
-    out.push_str("<section>\n<h3>What the study says in numbers, and what was measured here</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>figure</th><th>the study</th><th>measure</th><th>variant</th><th>against</th><th>verdict</th><th>difference</th></tr></thead>\n<tbody>\n");
+    out.push_str("<section>\n<h3>What the study says in numbers, and what was measured here</h3>\n<div class=\"scroll\"><table class=\"said\">\n<thead><tr><th>figure</th><th>the study</th><th>measure</th><th>variant</th><th>against</th><th>verdict</th><th>difference</th></tr></thead>\n<tbody>\n");
     for claim in &study.claims {
         let StudyClaim { figure, says, measure, variant, against, verdict, .. } = claim;
         let cells = [figure, says, measure, variant, against, verdict, &claim.sentence()];
-        let cells: Vec<String> = cells.map(|text| format!("<td>{}</td>", escape(text))).into();
+        let cells: Vec<String> = cells.map(|text| format!("<td class=\"text\">{}</td>", escape(text))).into();
         let _ = writeln!(out, "<tr>{}</tr>", cells.concat());
     }
     out.push_str("</tbody></table></div>\n</section>\n");

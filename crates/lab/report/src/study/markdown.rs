@@ -61,14 +61,17 @@ impl Study {
                 out.push_str("Nothing was measured.\n");
             }
         }
-        for dynamics in &self.dynamics {
-            let Dynamics { figure, title, place, load, .. } = dynamics;
-            let _ = writeln!(out, "\n## {}{title}: {}\n", label(figure), load.join(", "));
-            found(out, self, &dynamics.found, place);
+        for loads in self.dynamics.chunk_by(Dynamics::is_of_the_same_figure) {
+            let Dynamics { figure, title, place, .. } = &loads[0];
+            let _ = writeln!(out, "\n## {}{title}\n", label(figure));
+            found(out, self, &loads[0].found, place);
             sentences(out, self, &mut shown, &|claim| claim.figure == *figure);
-            let name = format!("{}-{}.svg", self.plan, page.pictures.len() + 1);
-            let _ = writeln!(out, "![{title}]({folder}/{name})");
-            page.pictures.push((name, dynamics_picture(dynamics)));
+            for dynamics in loads {
+                let name = format!("{}-{}.svg", self.plan, page.pictures.len() + 1);
+                let load = dynamics.load.join(", ");
+                let _ = writeln!(out, "### {load}\n\n![{title}: {load}]({folder}/{name})\n");
+                page.pictures.push((name, dynamics_picture(dynamics)));
+            }
         }
         if shown.contains(&false) {
             out.push_str("\n## Besides\n\n");
@@ -242,10 +245,10 @@ mod tests {
     fn a_figure_has_what_the_study_found_a_sentence_a_drawing_and_its_numbers() {
         let page = study().markdown("farhop lab run mine", "figures");
         for told in [
-            "# Mine\n\n**quick: 0 runs of each cell, fewer than the plan has.** Measured by `farhop lab run mine`.\n",
-            "## Figure 6: First\n\nHTTPEP found (§4): Less.\n\n- **confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less: a reason\n\n\
+            "# Mine\n\n**quick: 0 runs of each cell, fewer than the plan has; 1 could not be loaded.** Measured by `farhop lab run mine`.\n",
+            "## Figure 6: First\n\nHTTPEP found (§4): Less.\n\n- **confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less\n\n\
              ![First](figures/mine-1.svg)\n\n| load (s), by images | 1 | 5 |\n|---|---|---|\n| `a` | 2.000 | 4.000 |\n| `b` |  | 5.000 |\n",
-            "## Besides\n\n- **not confirmed**",
+            "## Besides\n\n- **not confirmed**: \"it is quicker\" (load of `a` against `b`): here it is 20 % less: a reason\n",
             "## Not measured\n\n- `c`: not present: lynx (p over l)\n",
             "- a note\n",
         ] {

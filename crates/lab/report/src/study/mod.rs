@@ -213,18 +213,26 @@ impl Study {
 
     /// `quick: 2 runs where the plan has 3 to 10`, or what is stamped on a report that is none.
     pub fn stamp(&self) -> String {
-        let least = self.cells.iter().map(|cell| cell.runs).min().unwrap_or(0);
-        let most = self.cells.iter().map(|cell| cell.runs).max().unwrap_or(0);
+        // What could not be loaded here is counted apart: it will have no more runs.
+        let (none, cells): (Vec<&StudyCell>, Vec<&StudyCell>) =
+            self.cells.iter().partition(|cell| cell.runs == 0 && !cell.failures.is_empty());
+        let least = cells.iter().map(|cell| cell.runs).min().unwrap_or(0);
+        let most = cells.iter().map(|cell| cell.runs).max().unwrap_or(0);
+        let none = match none.len() {
+            0 => String::new(),
+            1 => "; 1 could not be loaded".to_owned(),
+            none => format!("; {none} could not be loaded"),
+        };
         let runs = match (least, most) {
             (1, 1) => "1 run".to_owned(),
             (least, most) if least == most => format!("{least} runs"),
             (least, most) => format!("{least} to {most} runs"),
         };
         match (self.quick, self.complete) {
-            (true, true) => format!("quick: {runs} of each cell, fewer than the plan has"),
-            (true, false) => format!("quick and unfinished: {runs} of each cell so far"),
-            (false, false) => format!("unfinished: {runs} of each cell so far"),
-            (false, true) => format!("{runs} of each cell"),
+            (true, true) => format!("quick: {runs} of each cell, fewer than the plan has{none}"),
+            (true, false) => format!("quick and unfinished: {runs} of each cell so far{none}"),
+            (false, false) => format!("unfinished: {runs} of each cell so far{none}"),
+            (false, true) => format!("{runs} of each cell{none}"),
         }
     }
 

@@ -26,6 +26,8 @@ const NUMBERS: f64 = 70.0;
 /// A row of the legend of a picture, and its columns.
 const ENTRY: f64 = 20.0;
 const COLUMNS: usize = 3;
+/// With names longer than this there is a column less.
+const LONG: usize = 23;
 
 /// A figure without what is around it: the elements of an SVG, how high they are, and whether lines need a legend.
 struct Chart {
@@ -61,11 +63,13 @@ pub(super) fn plot(out: &mut String, plot: &Plot) {
 pub(super) fn plot_picture(plot: &Plot) -> Option<String> {
     let Chart { mut body, mut height, has_lines } = chart(plot)?;
     if has_lines {
-        let width = (WIDTH - LEFT - RIGHT) / COLUMNS as f64;
+        let longest = plot.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        let columns = if longest > LONG { COLUMNS - 1 } else { COLUMNS };
+        let width = (WIDTH - LEFT - RIGHT) / columns as f64;
         for (order, line) in plot.lines.iter().enumerate() {
             let (colour, dash) = look(order);
-            let at = LEFT + width * (order % COLUMNS) as f64;
-            let middle = height + ENTRY * ((order / COLUMNS) as f64 + 0.5);
+            let at = LEFT + width * (order % columns) as f64;
+            let middle = height + ENTRY * ((order / columns) as f64 + 0.5);
             let _ = writeln!(
                 body,
                 "<path d=\"M{at:.1} {middle:.1}h28\" stroke=\"{colour}\" stroke-width=\"2.5\" stroke-dasharray=\"{dash}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -74,7 +78,7 @@ pub(super) fn plot_picture(plot: &Plot) -> Option<String> {
                 escape(&line.name)
             );
         }
-        height += ENTRY * plot.lines.len().div_ceil(COLUMNS) as f64 + 6.0;
+        height += ENTRY * plot.lines.len().div_ceil(columns) as f64 + 6.0;
     }
     Some(picture(&plot.title, WIDTH, height, &body))
 }
@@ -222,7 +226,9 @@ fn highest(plot: &Plot) -> f64 {
 }
 
 fn look(order: usize) -> (&'static str, &'static str) {
-    (COLOURS[order % COLOURS.len()], DASHES[order / 2 % DASHES.len()])
+    // Each colour has another dash when it comes again.
+    let dash = order / 2 + order / COLOURS.len();
+    (COLOURS[order % COLOURS.len()], DASHES[dash % DASHES.len()])
 }
 
 fn draw(out: &mut String, order: usize, line: &Line, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) {
@@ -330,7 +336,17 @@ mod tests {
         let svg = plot_picture(&about).unwrap();
         assert!(svg.starts_with("<svg xmlns=") && svg.contains("<title>a &lt;b&gt;</title>"), "{svg}");
         assert!(svg.contains(">line 3<") && svg.contains("viewBox=\"0 0 720 406\""), "two rows: {svg}");
+        let mut long = about.clone();
+        long.lines[0].name = "farhop-application, 500 KB".into();
+        let svg = plot_picture(&long).unwrap();
+        assert!(svg.contains("<path d=\"M378.0 370.0h28\""), "two columns of long names: {svg}");
         assert_eq!(plot_picture(&Plot { lines: Vec::new(), ..about }), None);
+    }
+
+    #[test]
+    fn no_two_lines_look_alike() {
+        let looks: std::collections::BTreeSet<_> = (0..COLOURS.len() * DASHES.len()).map(look).collect();
+        assert_eq!(looks.len(), COLOURS.len() * DASHES.len());
     }
 
     #[test]
