@@ -166,11 +166,17 @@ async fn padding_and_priorities_of_former_days_are_no_fields() {
     const PADDED: u8 = 8;
     const PRIORITY: u8 = 32;
     let (mut client, mut connection) = Client::new().await;
-    // Three bytes of padding, and a stream that hangs on itself.
-    let content = [&[3, 0, 0, 0, 1, 7][..], &block(&PROPER), &[0; 3]].concat();
+    // Three bytes of padding, and a stream that hangs on another.
+    let content = [&[3, 0, 0, 0, 5, 7][..], &block(&PROPER), &[0; 3]].concat();
     client.send(&frame(HEADERS, END_STREAM | END_HEADERS | PADDED | PRIORITY, 1, &content)).await;
     let exchange = connection.next_request().await.unwrap().unwrap();
     assert_eq!(exchange.head.fields.len(), 1, "{:?}", exchange.head.fields);
+    let on_itself = [&[0x80, 0, 0, 3, 7][..], &block(&PROPER)].concat();
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS | PRIORITY, 3, &on_itself)).await;
+    assert_eq!(client.read(RST_STREAM).await, (3, vec![0, 0, 0, PROTOCOL_ERROR]));
+    // The others of the connection are served.
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 5, &block(&PROPER))).await;
+    assert!(connection.next_request().await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,6 +87,8 @@ pub(super) struct Sieve {
 struct Block {
     stream: u32,
     ends_stream: bool,
+    /// Its stream is said to depend on itself.
+    hangs_on_itself: bool,
     bytes: BytesMut,
     frames: usize,
 }
@@ -246,9 +248,10 @@ impl Sieve {
                 Ok(())
             }
             HEADERS => {
-                let bytes = fragment(frame, content).ok_or(Reason::PROTOCOL_ERROR)?;
-                let ends_stream = frame.flags & END_STREAM != 0;
-                self.block = Some(Block { stream: frame.stream, ends_stream, bytes, frames: 1 });
+                let (bytes, dependency) = fragment(frame, content).ok_or(Reason::PROTOCOL_ERROR)?;
+                let (stream, ends_stream) = (frame.stream, frame.flags & END_STREAM != 0);
+                let hangs_on_itself = dependency == Some(stream);
+                self.block = Some(Block { stream, ends_stream, hangs_on_itself, bytes, frames: 1 });
                 self.proceed(frame, out)
             }
             _ => {
@@ -282,6 +285,8 @@ impl Sieve {
         // RFC 9113 §4.3.
         let section = self.section(&block.bytes, opens, priority).ok_or(Reason::COMPRESSION_ERROR)?;
         let (ends_stream, fields) = match section {
+            // RFC 7540 §5.3.1, as the h2 crate has it for PRIORITY. Nobody needs it to be otherwise.
+            _ if block.hangs_on_itself => (true, malformed()),
             Section::Proper(fields) => (block.ends_stream, fields),
             Section::TooLarge(most) if opens => (block.ends_stream, too_large(most)),
             Section::TooLarge(_) | Section::Malformed => (true, malformed()),
@@ -403,22 +408,23 @@ fn remember<T>(among: &mut VecDeque<T>, item: T) {
     among.push_back(item);
 }
 
-/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days; `None` if there is more padding
-/// than content, or no stream.
-fn fragment(frame: &Frame, mut content: BytesMut) -> Option<BytesMut> {
-    let mut padding = 0;
+/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days, and the stream that by those its own
+/// depends on; `None` if there is more padding than content, or no stream.
+fn fragment(frame: &Frame, mut content: BytesMut) -> Option<(BytesMut, Option<u32>)> {
+    let (mut padding, mut dependency) = (0, None);
     if frame.flags & PADDED != 0 {
         padding = usize::from(*content.first()?);
         content.advance(1);
     }
     if frame.flags & PRIORITY != 0 {
         content.get(..5)?;
-        content.advance(5);
+        dependency = Some(content.get_u32() & 0x7fff_ffff);
+        content.advance(1);
     }
     let length = content.len().checked_sub(padding)?;
     content.truncate(length);
     // RFC 9113 §5.1.1: clients have the odd numbers.
-    (frame.stream % 2 == 1).then_some(content)
+    (frame.stream % 2 == 1).then_some((content, dependency))
 }
 
 /// The Priority that a PRIORITY frame of former days stands for, if it is one of Chromium's, which has no other word for a
