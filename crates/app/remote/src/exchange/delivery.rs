@@ -9,7 +9,9 @@ use farhop_front::{Head, Responder, ResponseBody};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Resume;
 use farhop_store::{Broken, Piece, Reader};
-use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
+use http::header::{
+    ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::Exchange;

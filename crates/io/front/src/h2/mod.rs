@@ -30,8 +30,8 @@ use crate::socket::Socket;
 use ::h2::Reason;
 use orders::Orders;
 use std::io;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, mpsc};
 
