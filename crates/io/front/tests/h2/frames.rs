@@ -328,7 +328,9 @@ async fn a_connection_that_cannot_go_on_ends_with_the_code_of_its_error() {
         (frame(CONTINUATION, END_HEADERS, 1, &block(&PROPER)), PROTOCOL_ERROR),
         // §5.1.1: a number that was passed over.
         ([open(5), whole(3)].concat(), PROTOCOL_ERROR),
-        // §5.1: fields of who has ended its side of the stream, or given it up.
+        // §5.1: what comes of who has ended its side of the stream, or given it up.
+        ([whole(1), frame(DATA, 0, 1, b"x")].concat(), STREAM_CLOSED),
+        ([open(1), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), frame(DATA, 0, 1, b"x")].concat(), STREAM_CLOSED),
         ([whole(1), trailers(1)].concat(), STREAM_CLOSED),
         ([open(1), frame(DATA, END_STREAM, 1, b"x"), trailers(1)].concat(), STREAM_CLOSED),
         ([open(1), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), open(1)].concat(), STREAM_CLOSED),

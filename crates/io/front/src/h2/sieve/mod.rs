@@ -191,6 +191,10 @@ impl Sieve {
             // RFC 9113 §6.2 and §6.10.
             return Err(Reason::PROTOCOL_ERROR);
         }
+        if frame.kind == DATA && self.ended.contains(&frame.stream) {
+            // RFC 9113 §5.1.
+            return Err(Reason::STREAM_CLOSED);
+        }
         // RFC 9113 §4.2, and what §6 says of each kind.
         let fits = match frame.kind {
             STREAM_PRIORITY => frame.length == 5,
