@@ -52,6 +52,38 @@ async fn answer(asked: Asked, body: &'static str) {
     sender.finish(None);
 }
 
+/// What leads browsers to HTTP/3.
+const ELSEWHERE: (&str, &str) = ("alt-svc", "h3=\":443\"");
+
+#[tokio::test]
+async fn who_does_not_know_of_the_proxy_is_not_led_past_it() {
+    let settings = ["transparent.http_ports=[\"1-65535\"]", "interception.enabled=true"];
+    let (world, port) = catching_with(&settings).await;
+    let host = format!("site.example:{port}");
+    let mut caught = connect(port).await;
+    ask(&mut caught, "GET", &host, "").await;
+    let mut within = support::within::within(&world).await;
+    support::within::say(&mut within, "/x", "").await;
+    // Who has set the proxy goes nowhere past it.
+    let mut explicit = world.get("/x", "").await;
+    for _ in 0..3 {
+        let mut asked = world.asked().await;
+        let fields = [ELSEWHERE, ("content-length", "2"), ("cache-control", "no-store")];
+        asked.sender.answer(&head(&fields), Coding::Identity, None);
+        asked.sender.write("ok".into()).await.unwrap();
+        asked.sender.finish(None);
+    }
+    let (mut of_caught, mut of_explicit) = (String::new(), String::new());
+    read_until(&mut caught, &mut of_caught, "\r\n\r\nok").await;
+    read_until(&mut explicit, &mut of_explicit, "\r\n\r\nok").await;
+    let of_within = support::within::hear(&mut within, "\r\n\r\nok").await;
+    for (got, is_told) in [(of_caught, false), (of_within, false), (of_explicit, true)] {
+        let got = got.to_ascii_lowercase();
+        assert!(got.contains("cache-control: no-store"), "{got}");
+        assert_eq!(got.contains(ELSEWHERE.0), is_told, "{got}");
+    }
+}
+
 #[tokio::test]
 async fn a_name_that_ground_does_not_know_is_asked_for_again_at_its_clients_address_and_nothing_is_kept() {
     let (world, port) = catching().await;

@@ -11,7 +11,7 @@ use crate::response::{Lease, Response, ResponseBody, check_head};
 use crate::settings::{FLOOD, Settings};
 use crate::upload::{Progress, Spare, UploadBody};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
-use http::{Method, StatusCode, Version};
+use http::{HeaderValue, Method, StatusCode, Version};
 use hyper::body::{Body, Incoming};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -220,8 +220,13 @@ impl Sending {
         response: http::Response<h2::RecvStream>,
     ) -> Result<Response, Error> {
         let (head, stream) = response.into_parts();
-        let (status, fields, bodiless) = self.checked(head)?;
+        let (status, mut fields, bodiless) = self.checked(head)?;
         let length = if bodiless || stream.is_end_stream() {
+            if !bodiless {
+                // RFC 9113 §8.1: its head has ended the stream, and may end the client's: some, as those of gRPC ("Trailers-Only"), take
+                // a head that data follow, be it none, for another answer.
+                fields.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(0));
+            }
             Some(0)
         } else {
             // Checked to be a number.

@@ -47,7 +47,20 @@ async fn certificates_out_of_time_are_refused_with_their_date() {
     early.not_before = date_time_ymd(2126, 3, 4);
     early.not_after = date_time_ymd(2127, 3, 4);
     let from = "Mon, 04 Mar 2126 00:00:00 GMT".to_owned();
-    assert_eq!(problem(&root.issue(&early), &trust, HOST).await, CertificateProblem::NotYetValid { from });
+    assert_eq!(
+        problem(&root.issue(&early), &trust, HOST).await,
+        CertificateProblem::NotYetValid { from: from.clone() }
+    );
+
+    // It ends before it begins.
+    let mut never = old.clone();
+    never.not_before = date_time_ymd(2022, 3, 4);
+    assert_eq!(
+        problem(&root.issue(&never), &trust, HOST).await,
+        CertificateProblem::Expired { since: since.clone() }
+    );
+    (never.not_before, never.not_after) = (early.not_before, date_time_ymd(2125, 3, 4));
+    assert_eq!(problem(&root.issue(&never), &trust, HOST).await, CertificateProblem::NotYetValid { from });
 
     let mut above = authority_of("Between");
     above.not_after = old.not_after;

@@ -301,6 +301,27 @@ async fn informational_responses_and_trailers_are_passed_on() {
 }
 
 #[tokio::test]
+async fn a_head_that_is_all_there_is_says_that_nothing_follows() {
+    for (method, status, told) in [("POST", "200", Some("0")), ("HEAD", "200", None), ("GET", "304", None)] {
+        let head = fields(&[(":status", status), ("grpc-status", "3")]);
+        let (origin, client) = raw_origin(&[], move |mut wire, _| {
+            let head = head.clone();
+            async move {
+                let number = wire.request().await.unwrap();
+                wire.send(HEADERS, LAST, number, &head).await;
+                wire.drain().await;
+            }
+        })
+        .await;
+        let request = secure(&origin, method.parse().unwrap(), "/", Upload::empty());
+        let mut response = fetch(&client, request).await.unwrap();
+        let length = response.fields.get("content-length").map(|length| length.to_str().unwrap());
+        assert_eq!((length, response.length), (told, Some(0)), "{method} {status}");
+        assert_eq!(whole(&mut response).await.unwrap(), "");
+    }
+}
+
+#[tokio::test]
 async fn endless_informational_responses_are_cut_off_without_harm_to_others() {
     let (origin, client) = raw_origin(&[], |mut wire, _| async move {
         let number = wire.request().await.unwrap();

@@ -9,7 +9,9 @@ use farhop_front::{Head, Responder, ResponseBody};
 use farhop_htotp::ResponseHead;
 use farhop_htotp::frame::Resume;
 use farhop_store::{Broken, Piece, Reader};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED};
+use http::header::{
+    ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::Exchange;
@@ -70,7 +72,7 @@ impl Exchange {
     ) {
         let mut delivery = Delivery::new(from, head.status);
         delivery.first_byte_ms = self.elapsed_ms();
-        let written = responder.start(client_head(head), Bytes::new()).await;
+        let written = responder.start(self.client_head(head), Bytes::new()).await;
         let result = match written {
             Ok(body) => body.finish(None).await,
             Err(error) => Err(error),
@@ -103,7 +105,7 @@ impl Exchange {
         };
         delivery.first_byte_ms = self.elapsed_ms();
         delivery.take(&first);
-        let mut out = match responder.start(client_head(head), first).await {
+        let mut out = match responder.start(self.client_head(head), first).await {
             Ok(out) => out,
             Err(error) => return self.client_gone(remote, &delivery, &error.to_string()),
         };
@@ -166,7 +168,7 @@ impl Exchange {
         mut delivery: Delivery,
     ) {
         delivery.first_byte_ms = self.elapsed_ms();
-        let written = match responder.start(client_head(head), Bytes::new()).await {
+        let written = match responder.start(self.client_head(head), Bytes::new()).await {
             Ok(out) => out.finish(trailers.as_ref()).await,
             Err(error) => Err(error),
         };
@@ -174,6 +176,18 @@ impl Exchange {
             Ok(()) => self.answered(remote, &delivery),
             Err(error) => self.client_gone(remote, &delivery, &error.to_string()),
         }
+    }
+
+    /// What of an answer's head the client is given.
+    fn client_head(&self, head: &ResponseHead) -> Head {
+        let mut fields = head.fields.clone();
+        farhop_freshness::conceal(&mut fields);
+        // A client that does not know of a proxy, or thinks to speak with the origin itself, would go where the field leads, which is
+        // HTTP/3 and past all that is done for it here (decision 0115).
+        if self.caught_at.is_some() || self.fetch.head.scheme == "https" {
+            fields.remove(ALT_SVC);
+        }
+        Head { status: head.status, fields }
     }
 
     /// Asks for the rest of a body whose carrier was lost. The part that the client has is compared by hash at ground;
@@ -256,12 +270,6 @@ impl Delivery {
         self.prefix.take(bytes);
         self.bytes += bytes.len() as u64;
     }
-}
-
-fn client_head(head: &ResponseHead) -> Head {
-    let mut fields = head.fields.clone();
-    farhop_freshness::conceal(&mut fields);
-    Head { status: head.status, fields }
 }
 
 /// Whether a body that belongs to `again` may follow the head `before`. A length that only one of them tells is no

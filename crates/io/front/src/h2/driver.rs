@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! preface ─► serving ─► leaving (GOAWAY sent, streams go on) ─► closed
+//!               └──────────► doomed (GOAWAY sent, streams end) ────┘
 //! ```
 //!
 //! It leaves when it was idle for too long, when the application has let go of the connection, or when an exchange
-//! asked for it.
+//! asked for it. It is doomed when frames have come that the sieve can't read.
 
 use super::request::judge;
 use super::sieve::Sieve;
@@ -53,7 +54,7 @@ pub(super) async fn drive(
     let result = match timeout(settings.head_timeout(), handshake).await {
         Ok(Ok(h2)) => {
             let driver = Driver { h2, given, scope, settings, course, arrivals: arrivals.clone() };
-            driver.run().await.map_err(|error| RequestError::Connection(failure(error)))
+            driver.run().await.map_err(RequestError::Connection)
         }
         Ok(Err(error)) => Err(RequestError::Connection(failure(error))),
         Err(_) => Err(RequestError::HeadTimedOut),
@@ -65,6 +66,11 @@ pub(super) async fn drive(
         // Whoever let go of the connection does not want to know.
         Err(error) => drop(arrivals.send(Err(error))),
     }
+}
+
+/// What the application is told of a connection that was doomed.
+fn unreadable(reason: Reason) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("HTTP/2 frames: {}", reason.description()))
 }
 
 /// Whether the client just closed its connection.
@@ -102,8 +108,8 @@ struct Driver {
 }
 
 impl Driver {
-    async fn run(mut self) -> Result<(), ::h2::Error> {
-        let mut leaving = false;
+    async fn run(mut self) -> io::Result<()> {
+        let (mut leaving, mut doomed) = (false, false);
         let mut quiet_since = None;
         loop {
             let under_way = self.course.under_way.load(SeqCst);
@@ -118,10 +124,17 @@ impl Driver {
                     self.given.grow(self.settings.windows.now(), &mut self.h2);
                     poll(&mut self.h2, room, cx)
                 }) => match accepted {
-                    Some(accepted) => { self.take(accepted?); false }
-                    None => return Ok(()),
+                    Some(accepted) => { self.take(accepted.map_err(failure)?); false }
+                    None => return self.course.doomed.get().map_or(Ok(()), |reason| Err(unreadable(*reason))),
                 },
-                () = self.course.changed.notified() => self.course.leaving.load(SeqCst),
+                () = self.course.changed.notified() => {
+                    if let Some(reason) = self.course.doomed.get()
+                        && !std::mem::replace(&mut doomed, true)
+                    {
+                        self.h2.abrupt_shutdown(*reason);
+                    }
+                    self.course.leaving.load(SeqCst)
+                }
                 () = self.arrivals.closed(), if !leaving => true,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if leaving {

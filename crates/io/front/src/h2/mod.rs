@@ -30,8 +30,8 @@ use crate::socket::Socket;
 use ::h2::Reason;
 use orders::Orders;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{Notify, mpsc};
 
@@ -79,7 +79,9 @@ impl Drop for Connection {
 struct Course {
     under_way: AtomicUsize,
     leaving: AtomicBool,
-    /// Told when either changes.
+    /// Why the connection can't go on.
+    doomed: OnceLock<Reason>,
+    /// Told when any of them changes.
     changed: Notify,
     orders: Orders,
 }
@@ -88,7 +90,8 @@ impl Course {
     /// Of a connection with so many requests under way at most.
     fn new(most: usize) -> Course {
         let (under_way, leaving) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Course { under_way, leaving, changed: Notify::new(), orders: Orders::new(most) }
+        let (doomed, changed) = (OnceLock::new(), Notify::new());
+        Course { under_way, leaving, doomed, changed, orders: Orders::new(most) }
     }
 
     /// Counts the exchange of a stream until the place is dropped.
@@ -98,6 +101,13 @@ impl Course {
             Arc::new(Place { course: self.clone(), stream, unread: AtomicBool::new(false) }),
             self.orders.give(stream),
         )
+    }
+
+    /// Has the driver end this connection at once, with this for the client.
+    fn doom(&self, reason: Reason) {
+        if self.doomed.set(reason).is_ok() {
+            self.changed.notify_one();
+        }
     }
 
     /// Asks the driver to let this connection end when all is answered.

@@ -48,6 +48,11 @@ impl AsyncRead for Sieved {
                 }
                 return Poll::Ready(Ok(()));
             }
+            if let Some(reason) = sieve.doomed() {
+                // All that was handed on has been read; who drives the connection ends it.
+                course.doom(reason);
+                return Poll::Pending;
+            }
             // Bodies go the short way.
             let direct = sieve.passing().min(buffer.remaining());
             if came.is_empty() && direct > 0 {

@@ -9,6 +9,7 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -165,11 +166,17 @@ async fn padding_and_priorities_of_former_days_are_no_fields() {
     const PADDED: u8 = 8;
     const PRIORITY: u8 = 32;
     let (mut client, mut connection) = Client::new().await;
-    // Three bytes of padding, and a stream that hangs on itself.
-    let content = [&[3, 0, 0, 0, 1, 7][..], &block(&PROPER), &[0; 3]].concat();
+    // Three bytes of padding, and a stream that hangs on another.
+    let content = [&[3, 0, 0, 0, 5, 7][..], &block(&PROPER), &[0; 3]].concat();
     client.send(&frame(HEADERS, END_STREAM | END_HEADERS | PADDED | PRIORITY, 1, &content)).await;
     let exchange = connection.next_request().await.unwrap().unwrap();
     assert_eq!(exchange.head.fields.len(), 1, "{:?}", exchange.head.fields);
+    let on_itself = [&[0x80, 0, 0, 3, 7][..], &block(&PROPER)].concat();
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS | PRIORITY, 3, &on_itself)).await;
+    assert_eq!(client.read(RST_STREAM).await, (3, vec![0, 0, 0, PROTOCOL_ERROR]));
+    // The others of the connection are served.
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 5, &block(&PROPER))).await;
+    assert!(connection.next_request().await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,6 +290,86 @@ async fn floods_and_frames_out_of_order_end_the_connection() {
         );
         assert!(end.is_err(), "{:?}…: {end:?}", &bytes[..bytes.len().min(40)]);
     }
+}
+
+/// Error codes (RFC 9113 §7).
+const PROTOCOL_ERROR: u8 = 1;
+const FLOW_CONTROL_ERROR: u8 = 3;
+const STREAM_CLOSED: u8 = 5;
+const FRAME_SIZE_ERROR: u8 = 6;
+const COMPRESSION_ERROR: u8 = 9;
+const ENHANCE_YOUR_CALM: u8 = 11;
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_cannot_go_on_ends_with_the_code_of_its_error() {
+    let whole = |stream| frame(HEADERS, END_STREAM | END_HEADERS, stream, &block(&PROPER));
+    let open = |stream| frame(HEADERS, END_HEADERS, stream, &block(&PROPER));
+    let begun = frame(HEADERS, END_STREAM, 1, &block(&PROPER));
+    let trailers = |stream| frame(HEADERS, END_STREAM | END_HEADERS, stream, &block(&[("x", "y")]));
+    let cases = [
+        // §4.2: sizes that a kind of frame can't have, or that no frame may have.
+        (frame(6, 0, 0, &[0; 6]), FRAME_SIZE_ERROR),
+        (frame(SETTINGS, 0, 0, &[0; 5]), FRAME_SIZE_ERROR),
+        (frame(SETTINGS, 1, 0, &[0; 6]), FRAME_SIZE_ERROR),
+        (frame(7, 0, 0, &[0; 7]), FRAME_SIZE_ERROR),
+        (frame(8, 0, 0, &[0; 3]), FRAME_SIZE_ERROR),
+        (frame(16, 0, 0, &[0; 3]), FRAME_SIZE_ERROR),
+        ([open(1), frame(RST_STREAM, 0, 1, &[0; 3])].concat(), FRAME_SIZE_ERROR),
+        ([open(1), frame(DATA, 0, 1, &[0; 16_385])].concat(), FRAME_SIZE_ERROR),
+        (frame(HEADERS, END_HEADERS, 1, &[0; 16_385]), FRAME_SIZE_ERROR),
+        // §6.5.2: a window that can't be.
+        (frame(SETTINGS, 0, 0, &[0, 4, 0x80, 0, 0, 0]), FLOW_CONTROL_ERROR),
+        // §4.3: fields that can't be read, in the middle of others' requests, too.
+        ([open(1), frame(HEADERS, END_HEADERS, 3, &[0x80])].concat(), COMPRESSION_ERROR),
+        // §6.2: padding beyond the frame, and numbers that are servers'.
+        (frame(HEADERS, END_HEADERS | 8, 1, &[9, 0]), PROTOCOL_ERROR),
+        (whole(2), PROTOCOL_ERROR),
+        ([begun.clone(), whole(3)].concat(), PROTOCOL_ERROR),
+        (frame(CONTINUATION, END_HEADERS, 1, &block(&PROPER)), PROTOCOL_ERROR),
+        // §5.1.1: a number that was passed over.
+        ([open(5), whole(3)].concat(), PROTOCOL_ERROR),
+        // §5.1: what comes of who has ended its side of the stream, or given it up.
+        ([whole(1), frame(DATA, 0, 1, b"x")].concat(), STREAM_CLOSED),
+        ([open(1), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), frame(DATA, 0, 1, b"x")].concat(), STREAM_CLOSED),
+        ([whole(1), trailers(1)].concat(), STREAM_CLOSED),
+        ([open(1), frame(DATA, END_STREAM, 1, b"x"), trailers(1)].concat(), STREAM_CLOSED),
+        ([open(1), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]), open(1)].concat(), STREAM_CLOSED),
+        ([begun, frame(CONTINUATION, 0, 1, &[]).repeat(300)].concat(), ENHANCE_YOUR_CALM),
+    ];
+    for (bytes, code) in cases {
+        let (mut client, mut connection) = Client::new().await;
+        let served = tokio::spawn(async move {
+            let mut held = Vec::new();
+            loop {
+                match connection.next_request().await {
+                    Ok(Some(exchange)) => held.push(exchange),
+                    end => break end.map(drop),
+                }
+            }
+        });
+        client.send(&bytes).await;
+        let (_, said) = client.read(GOAWAY).await;
+        assert_eq!(said[4..8], [0, 0, 0, code], "{:?}…", &bytes[..bytes.len().min(60)]);
+        assert!(client.0.read_to_end(&mut Vec::new()).await.is_ok());
+        assert!(served.await.unwrap().is_err(), "the application is told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_on_a_stream_that_the_server_alone_has_ended_cost_nobody_anything() {
+    let (mut client, mut connection) = Client::new().await;
+    client.send(&frame(HEADERS, END_HEADERS, 1, &block(&PROPER))).await;
+    let Exchange { body, responder, .. } = connection.next_request().await.unwrap().unwrap();
+    responder.respond(head(413, &[]), "no".into()).await.unwrap();
+    drop(body);
+    assert_eq!(client.read(RST_STREAM).await.0, 1);
+    // They were on their way.
+    client.send(&frame(DATA, 0, 1, b"more")).await;
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&[("x", "y")]))).await;
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 3, &block(&PROPER))).await;
+    let next = connection.next_request().await.unwrap().unwrap();
+    next.responder.respond(head(200, &[]), "x".into()).await.unwrap();
+    assert_eq!(client.read(DATA).await, (3, b"x".to_vec()));
 }
 
 #[tokio::test(start_paused = true)]

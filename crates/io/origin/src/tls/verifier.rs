@@ -64,7 +64,7 @@ impl Verifier {
     }
 
     fn judge(&self, case: &Case<'_>, above: &[CertificateDer<'_>]) -> Result<(), CertificateProblem> {
-        let explained = |error| explain(error, case.certificate, above);
+        let explained = |error| explain(error, case, above);
         let certificate = EndEntityCert::try_from(case.certificate).map_err(explained)?;
         let facts = Facts::of(case.certificate);
         let path = match self.trust.roots.is_trusted_itself(case.certificate, case.now) {
@@ -128,7 +128,7 @@ impl Verifier {
         );
         found.map_err(|error| {
             let misnamed = || self.misnamed(&error, certificate, case, above);
-            almost.take().or_else(misnamed).unwrap_or_else(|| explain(error, case.certificate, above))
+            almost.take().or_else(misnamed).unwrap_or_else(|| explain(error, case, above))
         })
     }
 
@@ -203,13 +203,9 @@ fn fit(facts: &Facts<'_>, host: &ServerName<'_>) -> Result<(), CertificateProble
 }
 
 /// What webpki found, for people.
-fn explain<'a>(
-    error: webpki::Error,
-    shown: &'a CertificateDer<'a>,
-    above: &'a [CertificateDer<'a>],
-) -> CertificateProblem {
+fn explain(error: webpki::Error, case: &Case<'_>, above: &[CertificateDer<'_>]) -> CertificateProblem {
     use webpki::Error as Found;
-    let facts = Facts::of(shown);
+    let facts = Facts::of(case.certificate);
     let malformed = |what: &str| CertificateProblem::Malformed(what.into());
     match error {
         Found::CertExpired { not_after, .. } => CertificateProblem::Expired { since: date(not_after) },
@@ -262,9 +258,22 @@ fn explain<'a>(
         }
         Found::MaximumPathDepthExceeded => malformed("its chain is too long"),
         Found::UnsupportedCriticalExtension => malformed("it demands what is not known here"),
-        Found::InvalidCertValidity => malformed("it ends before it begins"),
+        Found::InvalidCertValidity => untimely(facts, case.now, above),
         Found::UnsupportedCertVersion => malformed("it is not of version 3"),
         other => malformed(&other.to_string()),
+    }
+}
+
+/// Of one whose time ends before it begins, as `openssl x509 -days -1` makes them, it is never the time: here what that comes to now.
+fn untimely(shown: Option<Facts<'_>>, now: UnixTime, above: &[CertificateDer<'_>]) -> CertificateProblem {
+    let chain = shown.into_iter().chain(above.iter().filter_map(|der| Facts::of(der)));
+    // Before 1970 is long ago, whatever the day was.
+    let time = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+    let times = chain.map(|facts| facts.times()).find(|(begin, end)| end < begin);
+    match times.map(|(begin, end)| (time(begin), time(end))) {
+        Some((_, end)) if end < now => CertificateProblem::Expired { since: date(end) },
+        Some((begin, _)) => CertificateProblem::NotYetValid { from: date(begin) },
+        None => CertificateProblem::Malformed("it ends before it begins".into()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Stands before the h2 crate, which ends a whole connection over one field that nobody may send: what RFC 9113 §8.1.1
 //! calls a malformed request is an error of its stream. Field blocks are read here and handed on as plain literals, a
 //! malformed one as one that the crate resets its stream for, and a `:path` with what clients leave bare in it encoded, which
-//! the crate would take for malformed. Only frames and blocks that can't be read end the
-//! connection. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own, and those
+//! the crate would take for malformed. Only frames and blocks that can't be read, and those of streams that their client has
+//! ended, end the connection, each with the error code that RFC 9113 has for it, where the crate has one for all. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own, and those
 //! that they give to one that is open are put aside for whoever answers it. Pure.
 //!
 //! ```text
@@ -16,10 +16,12 @@ pub use fuzz::fuzz_frames;
 
 use super::hpack::{self, Decoder, Field};
 use crate::h1::encode_bare;
+use ::h2::Reason;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 const PREFACE: usize = 24;
 const FRAME_HEADER: usize = 9;
@@ -32,13 +34,28 @@ const MOST_FRAMES: usize = 256;
 /// A longer priority is none. The two parameters that there are (RFC 9218 §4) take six bytes.
 const LONGEST_PRIORITY: usize = 256;
 
+/// Streams that are known to have been ended by the client, and runs of numbers that it has passed over. Of what lies further
+/// back the h2 crate judges.
+const REMEMBERED: usize = 64;
+/// RFC 9113 §6.5.2 and §6.9.1: windows are no larger.
+const LARGEST_WINDOW: u32 = 0x7fff_ffff;
+
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 /// PRIORITY of RFC 7540 §6.3.
 const STREAM_PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const PRIORITY_UPDATE: u8 = 16;
 
+/// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
+const INITIAL_WINDOW_SIZE: u16 = 4;
+
+const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
@@ -59,13 +76,19 @@ pub(super) struct Sieve {
     priorities: BTreeMap<u32, Bytes>,
     /// What was said of open streams, in turn.
     reordered: Vec<(u32, Bytes)>,
-    doomed: bool,
+    /// Streams on which the client has ended or given up what it sends, the latest last.
+    ended: VecDeque<u32>,
+    /// Numbers of streams that the client has passed over, which can't be opened any more.
+    skipped: VecDeque<Range<u32>>,
+    doomed: Option<Reason>,
 }
 
 /// A field block, not all of which has come.
 struct Block {
     stream: u32,
     ends_stream: bool,
+    /// Its stream is said to depend on itself.
+    hangs_on_itself: bool,
     bytes: BytesMut,
     frames: usize,
 }
@@ -99,7 +122,9 @@ impl Sieve {
             last: 0,
             priorities: BTreeMap::new(),
             reordered: Vec::new(),
-            doomed: false,
+            ended: VecDeque::new(),
+            skipped: VecDeque::new(),
+            doomed: None,
         }
     }
 
@@ -118,10 +143,15 @@ impl Sieve {
         std::mem::take(&mut self.reordered)
     }
 
+    /// Why the connection is to end once what was handed on has been read; nothing is handed on after that.
+    pub(super) fn doomed(&self) -> Option<Reason> {
+        self.doomed
+    }
+
     /// Takes what it can from the front of `came` and puts what is to be handed on at the end of `out`.
     pub(super) fn handle(&mut self, came: &mut BytesMut, out: &mut BytesMut) {
         while !came.is_empty() {
-            if self.doomed {
+            if self.doomed.is_some() {
                 return came.clear();
             }
             if self.passing > 0 {
@@ -132,34 +162,64 @@ impl Sieve {
                 continue;
             }
             let Some(frame) = Frame::read(came) else { return };
-            let is_read = match frame.kind {
-                HEADERS | CONTINUATION | PRIORITY_UPDATE => true,
-                STREAM_PRIORITY => frame.length == 5 && (1..=self.last).contains(&frame.stream),
-                WINDOW_UPDATE => frame.length == 4 && (1..=self.last).contains(&frame.stream),
-                _ => false,
-            };
-            let follows = match &self.block {
-                Some(block) => frame.kind == CONTINUATION && frame.stream == block.stream,
-                None => frame.kind != CONTINUATION,
-            };
-            if !follows || (is_read && frame.length > LONGEST_FRAME) {
-                self.doom(out);
-            } else if !is_read {
+            if let Err(reason) = self.admit(&frame) {
+                self.doom(reason);
+            } else if !self.is_read(&frame) {
+                if frame.ends_stream() {
+                    self.end(frame.stream);
+                }
                 self.passing = FRAME_HEADER + frame.length;
             } else if came.len() < FRAME_HEADER + frame.length {
                 return;
             } else {
                 came.advance(FRAME_HEADER);
                 let content = came.split_to(frame.length);
-                if self.take(&frame, content, out).is_none() {
-                    self.doom(out);
+                if let Err(reason) = self.take(&frame, content, out) {
+                    self.doom(reason);
                 }
             }
         }
     }
 
-    /// Takes a frame that is not just passed on; `None` ends the connection.
-    fn take(&mut self, frame: &Frame, content: BytesMut, out: &mut BytesMut) -> Option<()> {
+    /// Judges a frame by its head alone.
+    fn admit(&self, frame: &Frame) -> Result<(), Reason> {
+        let follows = match &self.block {
+            Some(block) => frame.kind == CONTINUATION && frame.stream == block.stream,
+            None => frame.kind != CONTINUATION,
+        };
+        if !follows {
+            // RFC 9113 §6.2 and §6.10.
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        if frame.kind == DATA && self.ended.contains(&frame.stream) {
+            // RFC 9113 §5.1.
+            return Err(Reason::STREAM_CLOSED);
+        }
+        // RFC 9113 §4.2, and what §6 says of each kind.
+        let fits = match frame.kind {
+            STREAM_PRIORITY => frame.length == 5,
+            RST_STREAM | WINDOW_UPDATE => frame.length == 4,
+            SETTINGS if frame.flags & ACK != 0 => frame.length == 0,
+            SETTINGS => frame.length % 6 == 0,
+            PING => frame.length == 8,
+            GOAWAY => frame.length >= 8,
+            PRIORITY_UPDATE => frame.length >= 4,
+            _ => true,
+        };
+        if fits && frame.length <= LONGEST_FRAME { Ok(()) } else { Err(Reason::FRAME_SIZE_ERROR) }
+    }
+
+    /// Whether a frame is looked into, and not just passed on.
+    fn is_read(&self, frame: &Frame) -> bool {
+        match frame.kind {
+            HEADERS | CONTINUATION | PRIORITY_UPDATE | SETTINGS => true,
+            STREAM_PRIORITY | WINDOW_UPDATE => (1..=self.last).contains(&frame.stream),
+            _ => false,
+        }
+    }
+
+    /// Takes a frame that is not just passed on, whole. An error ends the connection.
+    fn take(&mut self, frame: &Frame, content: BytesMut, out: &mut BytesMut) -> Result<(), Reason> {
         match frame.kind {
             PRIORITY_UPDATE => self.prioritize(frame, content),
             STREAM_PRIORITY => {
@@ -167,24 +227,39 @@ impl Sieve {
                     self.reordered.push((frame.stream, priority));
                 }
                 write_frame(STREAM_PRIORITY, 0, frame.stream, &content, out);
-                Some(())
+                Ok(())
+            }
+            SETTINGS => {
+                let is_too_large = |setting: &[u8]| match setting {
+                    [high, low, value @ ..] if u16::from_be_bytes([*high, *low]) == INITIAL_WINDOW_SIZE => {
+                        Bytes::copy_from_slice(value).get_u32() > LARGEST_WINDOW
+                    }
+                    _ => false,
+                };
+                // RFC 9113 §6.5.2.
+                if content.chunks_exact(6).any(is_too_large) {
+                    return Err(Reason::FLOW_CONTROL_ERROR);
+                }
+                write_frame(SETTINGS, frame.flags, frame.stream, &content, out);
+                Ok(())
             }
             WINDOW_UPDATE => {
                 // RFC 9113 §6.9: to grow by nothing is an error of the stream, not of the connection as for the h2 crate.
-                match (&content[..]).get_u32() & 0x7fff_ffff {
+                match (&content[..]).get_u32() & LARGEST_WINDOW {
                     0 => write_block(frame.stream, true, malformed(), out),
                     _ => write_frame(WINDOW_UPDATE, 0, frame.stream, &content, out),
                 }
-                Some(())
+                Ok(())
             }
             HEADERS => {
-                let bytes = fragment(frame, content)?;
-                let ends_stream = frame.flags & END_STREAM != 0;
-                self.block = Some(Block { stream: frame.stream, ends_stream, bytes, frames: 1 });
+                let (bytes, dependency) = fragment(frame, content).ok_or(Reason::PROTOCOL_ERROR)?;
+                let (stream, ends_stream) = (frame.stream, frame.flags & END_STREAM != 0);
+                let hangs_on_itself = dependency == Some(stream);
+                self.block = Some(Block { stream, ends_stream, hangs_on_itself, bytes, frames: 1 });
                 self.proceed(frame, out)
             }
             _ => {
-                let block = self.block.as_mut()?;
+                let block = self.block.as_mut().ok_or(Reason::PROTOCOL_ERROR)?;
                 block.frames += 1;
                 block.bytes.unsplit(content);
                 self.proceed(frame, out)
@@ -193,30 +268,58 @@ impl Sieve {
     }
 
     /// Hands a block on if it is complete.
-    fn proceed(&mut self, frame: &Frame, out: &mut BytesMut) -> Option<()> {
-        let block = self.block.take()?;
+    fn proceed(&mut self, frame: &Frame, out: &mut BytesMut) -> Result<(), Reason> {
+        let block = self.block.take().ok_or(Reason::PROTOCOL_ERROR)?;
         if block.bytes.len() > self.most.saturating_mul(FLOOD) || block.frames > MOST_FRAMES {
-            return None;
+            return Err(Reason::ENHANCE_YOUR_CALM);
         }
         if frame.flags & END_HEADERS == 0 {
             self.block = Some(block);
-            return Some(());
+            return Ok(());
         }
         // What comes on a stream that is there already is trailers.
         let opens = block.stream > self.last;
+        if !opens {
+            self.expect(block.stream)?;
+        }
         let priority = if opens { self.open(block.stream) } else { None };
-        let section = self.section(&block.bytes, opens, priority)?;
+        if block.ends_stream {
+            self.end(block.stream);
+        }
+        // RFC 9113 §4.3.
+        let section = self.section(&block.bytes, opens, priority).ok_or(Reason::COMPRESSION_ERROR)?;
         let (ends_stream, fields) = match section {
+            // RFC 7540 §5.3.1, as the h2 crate has it for PRIORITY. Nobody needs it to be otherwise.
+            _ if block.hangs_on_itself => (true, malformed()),
             Section::Proper(fields) => (block.ends_stream, fields),
             Section::TooLarge(most) if opens => (block.ends_stream, too_large(most)),
             Section::TooLarge(_) | Section::Malformed => (true, malformed()),
         };
         write_block(block.stream, ends_stream, fields, out);
-        Some(())
+        Ok(())
+    }
+
+    /// Whether fields may come on a stream whose number is not beyond the last.
+    fn expect(&self, stream: u32) -> Result<(), Reason> {
+        if self.ended.contains(&stream) {
+            // RFC 9113 §5.1.
+            return Err(Reason::STREAM_CLOSED);
+        }
+        // RFC 9113 §5.1.1.
+        let is_skipped = self.skipped.iter().any(|run| run.contains(&stream));
+        if is_skipped { Err(Reason::PROTOCOL_ERROR) } else { Ok(()) }
+    }
+
+    /// The client sends nothing more on a stream.
+    fn end(&mut self, stream: u32) {
+        remember(&mut self.ended, stream);
     }
 
     /// The client opens a stream; gives the priority that it has announced for it.
     fn open(&mut self, stream: u32) -> Option<Bytes> {
+        if stream > self.last + 2 {
+            remember(&mut self.skipped, self.last + 1..stream);
+        }
         self.last = stream;
         // RFC 9113 §5.1.1: those before it can't be opened any more.
         self.priorities = self.priorities.split_off(&stream);
@@ -259,16 +362,13 @@ impl Sieve {
     }
 
     /// RFC 9218 §7.1: the prioritized stream, and its Priority.
-    fn prioritize(&mut self, frame: &Frame, mut content: BytesMut) -> Option<()> {
-        if frame.stream != 0 || content.len() < 4 {
-            return None;
-        }
+    fn prioritize(&mut self, frame: &Frame, mut content: BytesMut) -> Result<(), Reason> {
         let stream = content.get_u32() & 0x7fff_ffff;
-        if stream == 0 {
-            return None;
+        if frame.stream != 0 || stream == 0 {
+            return Err(Reason::PROTOCOL_ERROR);
         }
         if content.len() > LONGEST_PRIORITY || HeaderValue::from_bytes(&content).is_err() {
-            return Some(());
+            return Ok(());
         }
         // Copied, so that a few bytes don't hold what came with them.
         let priority = Bytes::copy_from_slice(&content);
@@ -277,14 +377,13 @@ impl Sieve {
         } else if self.priorities.len() < self.streams || self.priorities.contains_key(&stream) {
             self.priorities.insert(stream, priority);
         }
-        Some(())
+        Ok(())
     }
 
-    /// Has the h2 crate end the connection, by a block that can't be read.
-    fn doom(&mut self, out: &mut BytesMut) {
-        self.doomed = true;
+    /// Nothing more of this connection can be understood.
+    fn doom(&mut self, reason: Reason) {
+        self.doomed = Some(reason);
         self.block = None;
-        write_frame(HEADERS, END_HEADERS, self.last | 1, &[0x80], out);
     }
 }
 
@@ -298,24 +397,38 @@ impl Frame {
         let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
         Some(Frame { length, kind, flags, stream })
     }
+
+    /// Whether the client sends nothing more on its stream; that of HEADERS is told when they are whole.
+    fn ends_stream(&self) -> bool {
+        self.kind == RST_STREAM || (self.kind == DATA && self.flags & END_STREAM != 0)
+    }
 }
 
-/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days; `None` if there is more padding
-/// than content, or no stream.
-fn fragment(frame: &Frame, mut content: BytesMut) -> Option<BytesMut> {
-    let mut padding = 0;
+/// Keeps the latest.
+fn remember<T>(among: &mut VecDeque<T>, item: T) {
+    if among.len() == REMEMBERED {
+        among.pop_front();
+    }
+    among.push_back(item);
+}
+
+/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days, and the stream that by those its own
+/// depends on; `None` if there is more padding than content, or no stream.
+fn fragment(frame: &Frame, mut content: BytesMut) -> Option<(BytesMut, Option<u32>)> {
+    let (mut padding, mut dependency) = (0, None);
     if frame.flags & PADDED != 0 {
         padding = usize::from(*content.first()?);
         content.advance(1);
     }
     if frame.flags & PRIORITY != 0 {
         content.get(..5)?;
-        content.advance(5);
+        dependency = Some(content.get_u32() & 0x7fff_ffff);
+        content.advance(1);
     }
     let length = content.len().checked_sub(padding)?;
     content.truncate(length);
     // RFC 9113 §5.1.1: clients have the odd numbers.
-    (frame.stream % 2 == 1).then_some(content)
+    (frame.stream % 2 == 1).then_some((content, dependency))
 }
 
 /// The Priority that a PRIORITY frame of former days stands for, if it is one of Chromium's, which has no other word for a
