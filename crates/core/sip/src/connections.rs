@@ -179,7 +179,8 @@ mod tests {
 
     fn message(call: &str, body: &str) -> Vec<u8> {
         let length = body.len();
-        format!("INVITE sip:b SIP/2.0\r\nCall-ID: {call}\r\nCSeq: 1 INVITE\r\nl: {length}\r\n\r\n{body}").into_bytes()
+        format!("INVITE sip:b SIP/2.0\r\nCall-ID: {call}\r\nCSeq: 1 INVITE\r\nl: {length}\r\n\r\n{body}")
+            .into_bytes()
     }
 
     fn segment(number: u32, content: &[u8]) -> Segment<'_> {
@@ -212,7 +213,8 @@ mod tests {
 
     #[test]
     fn whatever_the_order_in_which_segments_pass_messages_are_whole_and_come_once() {
-        let messages = [message("a", "v=0\r\nINVITE sip:x SIP/2.0\r\n"), message("b", ""), message("c", "xyz")];
+        let messages =
+            [message("a", "v=0\r\nINVITE sip:x SIP/2.0\r\n"), message("b", ""), message("c", "xyz")];
         let text = messages.concat();
         // Numbers wrap in the middle of it.
         let first = u32::MAX - 90;
@@ -226,7 +228,8 @@ mod tests {
                 (random % below as u64) as usize
             };
             // Each passes once or twice, in any order.
-            let mut order: Vec<usize> = (0..pieces.len()).chain((0..pieces.len()).filter(|_| next(3) == 0)).collect();
+            let mut order: Vec<usize> =
+                (0..pieces.len()).chain((0..pieces.len()).filter(|_| next(3) == 0)).collect();
             for at in (1..order.len()).rev() {
                 order.swap(at, next(at + 1));
             }
@@ -304,7 +307,9 @@ mod tests {
     #[test]
     fn another_connection_between_the_same_ends_begins_anew() {
         let mut heard = Heard::default();
-        for (number, end) in [(0, "fin"), (3_000_000_000, "reset"), (100, "missed"), (2_000_000_100, "missed")] {
+        for (number, end) in
+            [(0, "fin"), (3_000_000_000, "reset"), (100, "missed"), (2_000_000_100, "missed")]
+        {
             let one = message(end, "");
             // The last message of the one before was not whole.
             heard.hear(number, &one);
