@@ -35,7 +35,7 @@ pub trait Device: Send + Sync + 'static {
     /// As [`farhop_netdev::media_passed`].
     fn media_passed(&self, interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error>;
 
-    /// The packets of UDP from or to these ports that pass the device from now on, each from its IP header on. They end when
+    /// The packets of UDP and TCP from or to these ports that pass the device from now on, each from its IP header on. They end when
     /// the device goes down or away.
     ///
     /// # Errors

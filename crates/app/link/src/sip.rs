@@ -3,7 +3,7 @@
 //! what no rule knows.
 //!
 //! ```text
-//! packets ──▶ Datagram ──▶ Observer ──▶ admit, release        (core/sip reads, the manager decides)
+//! packets ──▶ Datagram, or Segment ──▶ Connections ──▶ Observer ──▶ admit, release   (core/sip reads, the manager decides)
 //! counts of media ─────────────────────▶ renew                (who speaks is still there)
 //! room for one that was refused ───────▶ admit                (it may speak for long yet)
 //! lapsed, refused for an hour ─────────▶ forget               (a BYE that did not pass)
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use farhop_diffserv::calls::{CallId, Offer};
 use farhop_events::Event;
-use farhop_sip::{Change, Datagram, Message, Observer, Speech};
+use farhop_sip::{Change, Connections, Datagram, Message, Observer, Segment, Speech};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 
@@ -38,12 +38,13 @@ const ASKED_IN_A_LEASE: u32 = 4;
 /// What is known of the calls that pass.
 pub(crate) struct Watcher {
     terms: SipTerms,
+    connections: Connections,
     observer: Observer,
     /// Calls that are told of, and what each was refused last.
     told: HashMap<String, Option<Refused>>,
     /// Packets of each of the media, when they were last counted.
     passed: HashMap<SocketAddr, u64>,
-    /// Datagrams that were no messages, and of which nobody has been told yet.
+    /// Datagrams, and what stood on connections, that were no messages, and of which nobody has been told yet.
     ignored: u64,
 }
 
@@ -58,6 +59,7 @@ impl Watcher {
     fn new(terms: SipTerms, manager: &Manager) -> Watcher {
         let mut watcher = Watcher {
             terms,
+            connections: Connections::default(),
             observer: Observer::default(),
             told: HashMap::new(),
             passed: HashMap::new(),
@@ -75,6 +77,17 @@ impl Watcher {
 
     /// Takes a packet that has passed at `now`.
     fn handle_packet(&mut self, now: Duration, manager: &Manager, packet: &[u8]) {
+        if let Some(segment) = Segment::read(packet) {
+            if self.believes(segment.from, segment.to) {
+                let mut messages = Vec::new();
+                let take = |message: &[u8]| messages.push(message.to_vec());
+                self.ignored += u64::from(self.connections.handle_segment(now, &segment, take));
+                for message in messages {
+                    self.handle_content(now, manager, &message);
+                }
+            }
+            return;
+        }
         let Some(datagram) = Datagram::read(packet) else {
             self.ignored += 1;
             return;
@@ -84,10 +97,18 @@ impl Watcher {
         if content.iter().all(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
             return;
         }
-        let is_trusted = |address: SocketAddr| self.terms.from.iter().any(|net| net.contains(address.ip()));
-        if !self.terms.from.is_empty() && !is_trusted(datagram.from) && !is_trusted(datagram.to) {
-            return;
+        if self.believes(datagram.from, datagram.to) {
+            self.handle_content(now, manager, content);
         }
+    }
+
+    /// Whether what passes between these may announce calls.
+    fn believes(&self, from: SocketAddr, to: SocketAddr) -> bool {
+        let is_trusted = |address: SocketAddr| self.terms.from.iter().any(|net| net.contains(address.ip()));
+        self.terms.from.is_empty() || is_trusted(from) || is_trusted(to)
+    }
+
+    fn handle_content(&mut self, now: Duration, manager: &Manager, content: &[u8]) {
         match Message::read(content) {
             Some(message) => {
                 if let Some(change) = self.observer.handle_message(now, &message) {

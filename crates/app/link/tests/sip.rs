@@ -32,6 +32,21 @@ fn message(first: &str, call: &str, sequence: &str, sdp: &str) -> Vec<u8> {
     )
 }
 
+/// A packet of IPv4 and TCP between phone and exchange, whose first byte has this number.
+fn segment(number: usize, flags: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 5, 192, 0, 2, 1];
+    bytes.extend([40_000u16.to_be_bytes(), 5060u16.to_be_bytes()].concat());
+    bytes.extend(u32::try_from(number).unwrap().to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 5 << 4, flags, 1, 0, 0, 0, 0, 0]);
+    bytes.extend(content);
+    bytes
+}
+
+/// What is said in datagrams, in a row.
+fn stream(datagrams: &[Vec<u8>]) -> Vec<u8> {
+    datagrams.iter().flat_map(|packet| packet[28..].to_vec()).collect()
+}
+
 fn sdp(address: &str) -> String {
     format!("v=0\r\nc=IN IP4 {address}\r\nm=audio 16384 RTP/AVP 18\r\na=ptime:20\r\n")
 }
@@ -82,6 +97,27 @@ async fn a_call_that_announces_itself_holds_its_rate_until_it_is_over() {
     assert_eq!(scene.bus.counters().snapshot()["calls_lapsed"], 0);
     let status = scene.client.call("status", Value::Null).await.unwrap();
     assert_eq!(status["sip"], "", "it is heard");
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_announces_itself_on_a_connection_holds_its_rate_until_it_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    // What is none of SIP's is told of once, and the rest of it passed over.
+    scene.pass(&[segment(0, 2, b""), segment(1, 16, b"\x16\x03\x01"), segment(4, 16, b"\x17\x03")]).await;
+    let (begin, end) = (stream(&[invite("a@phone"), answer("a@phone")]), stream(&[bye("a@phone")]));
+    // In pieces, the second of which passes first, and the first twice.
+    let pieces = [segment(100, 16, &begin[..50]), segment(150, 16, &begin[50..])];
+    scene.pass(&[segment(99, 2, b""), pieces[1].clone(), pieces[0].clone(), pieces[0].clone()]).await;
+    let media = ["192.0.2.9:16384", "10.0.0.5:16384"].map(|it| it.parse().unwrap());
+    let device = Arc::clone(&scene.device);
+    eventually(|| device.state.lock().unwrap().media == media).await;
+    assert_eq!(scene.names().await, ["sip/a@phone"]);
+    scene.pass(&[segment(100 + begin.len(), 16, &end)]).await;
+    scene.until("calls_released", 1).await;
+    assert!(scene.names().await.is_empty());
+    scene.until("sip_ignored", 1).await;
     scene.running.abort();
 }
 

@@ -176,7 +176,7 @@ settings! {
         values {
             /// Whether `farhop link run` derives calls from the SIP that passes the device.
             observe: bool, default "true";
-            /// UDP ports of SIP: 16 ranges at most.
+            /// Ports of SIP, over UDP and TCP: 16 ranges at most.
             ports: Vec<PortRange>, default "5060";
             /// Calls count only where one of the two ends of their messages is in one of these networks, such as that of the
             /// phones or of the exchange; empty: anywhere. What announces calls sets bandwidth aside.

@@ -55,26 +55,27 @@ impl Query {
             return bare(code::NOT_IMPLEMENTED);
         }
         match Query::body(id, flags, counts, reader) {
-            Some((query, 0)) if META.contains(&query.wanted.kind) || query.wanted.kind == OPT => {
+            // Its own form is right, and there is no such network here: FORMERR has clients try without EDNS.
+            Some((_, class, _)) if class != INTERNET => bare(code::NOT_IMPLEMENTED),
+            Some((query, _, 0)) if META.contains(&query.wanted.kind) || query.wanted.kind == OPT => {
                 Err(Some(query.refuse(code::NOT_IMPLEMENTED)))
             }
             // Without it only what is held would be told, and so who has asked for what.
-            Some((query, 0)) if flags & flag::RECURSION_DESIRED == 0 => {
+            Some((query, _, 0)) if flags & flag::RECURSION_DESIRED == 0 => {
                 Err(Some(query.refuse(code::REFUSED)))
             }
-            Some((query, 0)) => Ok(query),
+            Some((query, _, 0)) => Ok(query),
             // RFC 6891 §6.1.3.
-            Some((query, _)) => Err(Some(query.refuse(code::BAD_VERSION))),
+            Some((query, ..)) => Err(Some(query.refuse(code::BAD_VERSION))),
             None => bare(code::FORMAT_ERROR),
         }
     }
 
-    /// The rest of a message, and the version of EDNS.
-    fn body(id: u16, flags: u16, counts: [u16; 4], mut reader: Reader<'_>) -> Option<(Query, u8)> {
+    /// The rest of a message, the class that it asks in, and the version of EDNS.
+    fn body(id: u16, flags: u16, counts: [u16; 4], mut reader: Reader<'_>) -> Option<(Query, u16, u8)> {
         let [1, 0, 0, more] = counts else { return None };
         let name = reader.name()?;
         let (kind, class) = (reader.u16()?, reader.u16()?);
-        (class == INTERNET).then_some(())?;
         let (mut edns, mut dnssec_ok, mut version) = (None, false, 0);
         for _ in 0..more {
             let record = reader.record()?;
@@ -89,7 +90,7 @@ impl Query {
         (reader.at == reader.message.len()).then_some(())?;
         let checking_disabled = flags & flag::CHECKING_DISABLED != 0;
         let wanted = Wanted { name: name.to_ascii_lowercase().into(), kind, dnssec_ok, checking_disabled };
-        Some((Query { id, wanted, name: name.into(), flags, edns }, version))
+        Some((Query { id, wanted, name: name.into(), flags, edns }, class, version))
     }
 
     /// Bytes that an answer over UDP may have.

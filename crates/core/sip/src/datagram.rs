@@ -1,6 +1,8 @@
 //! A datagram of UDP in a packet of IP, as an observer of the network is handed it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
+
+use crate::packet;
 
 const UDP: u8 = 17;
 
@@ -19,11 +21,7 @@ impl<'a> Datagram<'a> {
     /// Reads a packet from its IP header on; `None` where it holds no datagram, or not its beginning. Sums are not looked at: a
     /// sender's own device may be the one to make them.
     pub fn read(packet: &'a [u8]) -> Option<Datagram<'a>> {
-        let (from, to, rest) = match packet.first()? >> 4 {
-            4 => v4(packet)?,
-            6 => v6(packet)?,
-            _ => return None,
-        };
+        let (from, to, rest) = packet::read(packet, UDP)?;
         // RFC 768.
         let (header, content) = rest.split_at_checked(8)?;
         let port = |at| u16::from_be_bytes([header[at], header[at + 1]]);
@@ -34,30 +32,6 @@ impl<'a> Datagram<'a> {
             content: &content[..length.min(content.len())],
         })
     }
-}
-
-/// RFC 791 §3.1.
-fn v4(packet: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
-    let header = packet.get(..20)?;
-    let offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
-    if header[9] != UDP || offset != 0 {
-        return None;
-    }
-    let address =
-        |at: usize| Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(header.get(at..at + 4)?).ok()?)));
-    let length = usize::from(header[0] & 0xf) * 4;
-    Some((address(12)?, address(16)?, packet.get(length.max(20)..)?))
-}
-
-/// RFC 8200 §3, without further headers.
-fn v6(packet: &[u8]) -> Option<(IpAddr, IpAddr, &[u8])> {
-    let (header, rest) = packet.split_at_checked(40)?;
-    if header[6] != UDP {
-        return None;
-    }
-    let address =
-        |at: usize| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(header.get(at..at + 16)?).ok()?)));
-    Some((address(8)?, address(24)?, rest))
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ impl Framing {
         }
     }
 
+    /// Where its next message begins can't be told: nothing of it is read any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Takes the first message off, if it is whole or there is no room for more of it.
     fn cut(&mut self, take: &mut impl FnMut(&[u8])) -> bool {
         // RFC 3261 §7.5, RFC 5626 §4.4.1: empty lines before a message say nothing, or that the connection is there.

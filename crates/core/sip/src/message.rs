@@ -86,6 +86,15 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Whether these bytes begin with a message, its first line whole.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    let begin = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(bytes.len());
+    let bytes = &bytes[begin..];
+    let end = bytes.iter().take(LONGEST).position(|byte| *byte == b'\n');
+    let line = end.and_then(|end| std::str::from_utf8(&bytes[..end]).ok());
+    line.is_some_and(|line| first_line(line.trim_end_matches('\r')).is_some())
+}
+
 fn first_line(line: &str) -> Option<Kind> {
     // RFC 3261 §7.1: read in whatever letters.
     let is_version = |word: &str| word.eq_ignore_ascii_case("SIP/2.0");

@@ -1,4 +1,4 @@
-//! A socket that is handed copies of datagrams on their way past a device (packet(7)), in either direction. Which ones is
+//! A socket that is handed copies of datagrams and segments on their way past a device (packet(7)), in either direction. Which ones is
 //! said by a filter in the kernel (bpf(4), in its classic form), so that all else costs nothing.
 
 use std::io;
@@ -16,11 +16,12 @@ pub const MOST_PORT_RANGES: usize = 16;
 
 const IPV4: u32 = 0x0800;
 const IPV6: u32 = 0x86dd;
+const TCP: u32 = 6;
 const UDP: u32 = 17;
 /// `SKF_AD_OFF + SKF_AD_PROTOCOL`: where a filter finds the packet's EtherType, whatever the device puts before it.
 const ETHER_TYPE: u32 = 0xffff_f000;
 
-/// Datagrams of UDP that pass a device, as packets of IP.
+/// Datagrams of UDP and segments of TCP that pass a device, as packets of IP.
 #[derive(Debug)]
 pub struct Overheard {
     socket: OwnedFd,
@@ -28,7 +29,7 @@ pub struct Overheard {
 
 impl Overheard {
     /// Of those that leave or arrive by `interface`, the ones to or from a port in one of these ranges, first and last.
-    /// Of a datagram in fragments it is the first one.
+    /// Of one in fragments it is the first.
     ///
     /// # Errors
     /// No such device, no right to listen (CAP_NET_RAW), more than [`MOST_PORT_RANGES`], or the kernel lacks packet sockets.
@@ -124,8 +125,8 @@ struct Step {
     else_: To,
 }
 
-/// A packet of UDP, in either family, whose source or destination port is in one of the ranges; of IPv6 without further headers
-/// before UDP's.
+/// A packet of TCP or UDP, in either family, whose source or destination port is in one of the ranges; of IPv6 without further headers
+/// before theirs. Both have their ports in the same place.
 fn filter(ports: &[(u16, u16)]) -> Vec<libc::sock_filter> {
     use libc::{
         BPF_ABS, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_LDX,
@@ -146,6 +147,7 @@ fn filter(ports: &[(u16, u16)]) -> Vec<libc::sock_filter> {
         load(BPF_H | BPF_ABS, ETHER_TYPE),
         jump(BPF_JEQ, IPV4, To::Next, To::Ipv6),
         load(BPF_B | BPF_ABS, 9),
+        jump(BPF_JEQ, TCP, To::Skip, To::Next),
         jump(BPF_JEQ, UDP, To::Next, To::Reject),
         // RFC 791 §3.1: ports are in the fragment of offset 0.
         load(BPF_H | BPF_ABS, 6),
@@ -160,6 +162,7 @@ fn filter(ports: &[(u16, u16)]) -> Vec<libc::sock_filter> {
     let ipv6 = steps.len();
     steps.push(jump(BPF_JEQ, IPV6, To::Next, To::Reject));
     steps.push(load(BPF_B | BPF_ABS, 6));
+    steps.push(jump(BPF_JEQ, TCP, To::Skip, To::Next));
     steps.push(jump(BPF_JEQ, UDP, To::Next, To::Reject));
     steps.push(load(BPF_H | BPF_ABS, 40));
     steps.extend(among());
@@ -177,7 +180,7 @@ fn filter(ports: &[(u16, u16)]) -> Vec<libc::sock_filter> {
             To::Accept => accept - at - 1,
             To::Reject => reject - at - 1,
         };
-        // All are below 2 × (2 + 4 × 16) + 20.
+        // All are below 2 × (2 + 4 × 16) + 22.
         let short = |to| u8::try_from(distance(to)).unwrap_or(u8::MAX);
         libc::sock_filter {
             code: step.code as u16,
@@ -192,7 +195,8 @@ fn filter(ports: &[(u16, u16)]) -> Vec<libc::sock_filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     #[test]
     fn a_filter_of_all_its_ranges_has_jumps_that_the_kernel_can_make() {
@@ -238,6 +242,31 @@ mod tests {
             }
         }
         assert_eq!(heard.receive(&mut buffer, Duration::ZERO).unwrap(), None);
+    }
+
+    #[test]
+    fn segments_to_and_from_the_ports_are_heard_too() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let at = listener.local_addr().unwrap();
+            let heard = match Overheard::open("lo", &[(at.port(), at.port())]) {
+                Ok(heard) => heard,
+                Err(Error::NoNetRaw { .. }) => {
+                    println!("skipped: no right to listen");
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let mut near = TcpStream::connect(at).unwrap();
+            let (mut far, _) = listener.accept().unwrap();
+            near.write_all(b"what is asked").unwrap();
+            far.write_all(b"what is answered").unwrap();
+            let (mut wanted, mut buffer) = (vec![&b"what is asked"[..], b"what is answered"], [0; 2000]);
+            while !wanted.is_empty() {
+                let packet = heard.receive(&mut buffer, Duration::from_secs(10)).unwrap().unwrap();
+                wanted.retain(|text| !packet.ends_with(text));
+            }
+        }
     }
 
     #[test]

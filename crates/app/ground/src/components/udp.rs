@@ -42,15 +42,21 @@ pub(super) struct Udp(Arc<Flows>);
 #[derive(Default)]
 struct Flows(Mutex<HashMap<Key, mpsc::Sender<Came>>>);
 
-/// A flow that is known by its number, until it is dropped.
+/// A flow that is known by its number, until it is dropped or another of that number begins.
 struct Known {
     flows: Arc<Flows>,
     key: Key,
+    own: mpsc::WeakSender<Came>,
 }
 
 impl Drop for Known {
     fn drop(&mut self) {
-        self.flows.lock().remove(&self.key);
+        let mut flows = self.flows.lock();
+        // Once another has taken its place nothing holds its own sender any more.
+        let own = self.own.upgrade();
+        if flows.get(&self.key).zip(own.as_ref()).is_some_and(|(known, own)| known.same_channel(own)) {
+            flows.remove(&self.key);
+        }
     }
 }
 
@@ -59,15 +65,18 @@ impl Flows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A remote gives no number twice: who begins with one that is there has been started anew, and its carrier of before has not
+    /// been found silent yet. That flow ends.
     fn enter(self: &Arc<Self>, key: Key) -> Option<(Known, mpsc::Receiver<Came>)> {
         let mut flows = self.lock();
-        if flows.len() >= MOST || flows.contains_key(&key) {
+        if flows.len() >= MOST && !flows.contains_key(&key) {
             return None;
         }
         let (tell, told) = mpsc::channel(WAITING);
+        let own = tell.downgrade();
         flows.insert(key.clone(), tell);
         drop(flows);
-        Some((Known { flows: Arc::clone(self), key }, told))
+        Some((Known { flows: Arc::clone(self), key, own }, told))
     }
 }
 
@@ -154,7 +163,9 @@ impl Flow {
                         self.datagrams.send(&self.hop, &mut sender, &payload).await;
                     }
                 },
-                Some((hop, form, payload)) = told.recv() => {
+                came = told.recv() => {
+                    // Another flow has its number.
+                    let Some((hop, form, payload)) = came else { break };
                     (self.hop, moved) = (hop, Instant::now());
                     if let Some(payload) = self.datagrams.receive(form, payload, &mut sender).await {
                         self.send(&socket, &payload, &mut sender).await;
@@ -233,4 +244,30 @@ async fn tell(socket: &UdpSocket, sender: &mut Sender) {
 async fn say(complaint: Complaint, sender: &mut Sender) {
     // Its end is heard of by who reads.
     let _ = sender.write(Record::Trouble(complaint).encode()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(remote: &str, number: u64) -> Key {
+        (remote.into(), number)
+    }
+
+    #[tokio::test]
+    async fn a_flow_of_a_remote_that_was_started_anew_takes_the_place_of_the_one_with_its_number() {
+        let flows = Arc::new(Flows::default());
+        let (before, mut told_before) = flows.enter(key("ship", 1)).unwrap();
+        let (other, mut told_other) = flows.enter(key("village", 1)).unwrap();
+        let (now, mut told_now) = flows.enter(key("ship", 1)).unwrap();
+        assert!(told_before.recv().await.is_none(), "the one before ends");
+        assert!(told_now.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty));
+        drop(before);
+        assert_eq!(flows.lock().len(), 2, "its end takes nothing of the one that has its place");
+        drop(now);
+        assert!(told_now.recv().await.is_none());
+        assert!(told_other.try_recv().is_err_and(|error| error == mpsc::error::TryRecvError::Empty));
+        drop(other);
+        assert!(flows.lock().is_empty());
+    }
 }

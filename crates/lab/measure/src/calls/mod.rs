@@ -271,13 +271,14 @@ pub(crate) fn admission(context: &Context) -> Result<Vec<Row>, MeasureError> {
         format!("refused within {} ms, the 10 untouched", MOST_REFUSAL.as_millis()),
         reason.starts_with("no room for it") && took <= MOST_REFUSAL && untouched,
     )];
+    let before = classes(&testbed)?;
     manager.kill()?;
-    let classes = classes(&testbed)?;
+    let after = classes(&testbed)?;
     rows.push(Row::judged(
         "manager killed",
-        format!("{classes} classes in force"),
-        "8, queues go on",
-        classes == 8,
+        format!("{} classes in force{}", after.len(), if after == before { "" } else { ", not as before" }),
+        format!("the {} of before, each with its rate and its queue", before.len()),
+        !before.is_empty() && after == before,
     ));
     let taken_up = start()?.calls();
     rows.push(Row::judged(
@@ -289,14 +290,14 @@ pub(crate) fn admission(context: &Context) -> Result<Vec<Row>, MeasureError> {
     Ok(rows)
 }
 
-/// Ours at the terminal's device.
-fn classes(testbed: &Testbed) -> Result<usize, MeasureError> {
+/// Ours at the terminal's device: what is said of each but what has passed.
+fn classes(testbed: &Testbed) -> Result<Vec<String>, MeasureError> {
     let mut command = Command::new("tc");
     command.args(["class", "show", "dev", "sat0"]);
     testbed.namespace(Place::Remote).prepare(&mut command);
     let output = command.output().map_err(MeasureError::system("tc"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(text.lines().filter(|line| line.starts_with("class htb fa40:")).count())
+    Ok(text.lines().filter(|line| line.starts_with("class htb fa40:")).map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ use farhop_workload::programs::found;
 const SNAP: &str = "1600";
 /// What is kept of what the client of a flow says: no classifier looks further.
 const FIRST: usize = 4_096;
+/// KiB that wait until tcpdump has written them: a burst of all that a case sends.
+const WAITING: &str = "65536";
 /// Until tcpdump listens, and until it has written what it saw.
 const SETTLE: Duration = Duration::from_millis(1_500);
 
@@ -26,6 +28,8 @@ const SETTLE: Duration = Duration::from_millis(1_500);
 pub(super) struct Capture {
     running: Running,
     file: PathBuf,
+    /// What tcpdump says of itself.
+    words: PathBuf,
 }
 
 /// A flow as it passed.
@@ -74,21 +78,39 @@ impl Capture {
         };
         let file = folder.join("passed.pcap");
         let _ = std::fs::remove_file(&file); // of the case before
+        let words = folder.join("tcpdump.words");
+        let said = std::fs::File::create(&words).map_err(MeasureError::system("what tcpdump says"))?;
         let mut command = Command::new(program);
-        command.args(["-i", "sat0", "-s", SNAP, "-U", "-Z", "root", "-w"]).arg(&file);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["-i", "sat0", "-s", SNAP, "-B", WAITING, "-U", "-Z", "root", "-w"]).arg(&file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         let running = testbed.spawn_in(Place::Remote, command)?;
         context.interrupt.sleep(SETTLE)?;
-        Ok(Capture { running, file })
+        Ok(Capture { running, file, words })
     }
 
     pub(super) fn end(mut self, context: &Context) -> Result<Heard, MeasureError> {
         context.interrupt.sleep(SETTLE)?;
         self.running.terminate().map_err(MeasureError::system("ending tcpdump"))?;
         context.interrupt.sleep(SETTLE)?;
+        let words =
+            std::fs::read_to_string(&self.words).map_err(MeasureError::system("what tcpdump says"))?;
+        match dropped(&words) {
+            Some(0) => {}
+            // What is judged by how much of it passed would be judged by less.
+            Some(packets) => {
+                return Err(MeasureError::Unexpected(format!("tcpdump has missed {packets} packets")));
+            }
+            None => return Err(MeasureError::Unexpected(format!("tcpdump says: {}", words.trim()))),
+        }
         let bytes = std::fs::read(&self.file).map_err(MeasureError::system("what tcpdump wrote"))?;
         heard(&bytes).ok_or_else(|| MeasureError::Unexpected("tcpdump wrote what is not understood".into()))
     }
+}
+
+/// How many packets the kernel had no room for, as tcpdump says at its end.
+fn dropped(words: &str) -> Option<u64> {
+    let line = words.lines().find(|line| line.ends_with("dropped by kernel"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Flows in the order in which they began.
@@ -227,6 +249,14 @@ mod tests {
         assert_eq!(course, [(1_000, Some(&b""[..])), (1_015, None), (1_005, Some(&b"GET /"[..]))]);
         assert_eq!(heard.flows[1].protocol, Protocol::Udp);
         assert_eq!(heard.flows[1].course[0].said.as_deref(), Some(&b"name?"[..]));
+    }
+
+    #[test]
+    fn what_the_kernel_had_no_room_for_is_known() {
+        let words = "tcpdump: listening on sat0, link-type RAW (Raw IP), snapshot length 1600 bytes\n563 packets captured\n\
+                     601 packets received by filter\n38 packets dropped by kernel\n";
+        assert_eq!(dropped(words), Some(38));
+        assert_eq!(dropped("tcpdump: sat0: No such device exists\n"), None);
     }
 
     #[test]
