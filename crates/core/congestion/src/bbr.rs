@@ -38,7 +38,7 @@ use self::delay::{ACK_DELAY, Delay};
 use self::doubt::Doubt;
 use crate::rounds::{Rates, Round, Rounds};
 use crate::window::{MINIMUM_PACKETS, initial};
-use crate::{Ack, Controller, Loss, Sent};
+use crate::{Ack, Controller, Loss};
 
 /// Round trips between probes. A probe that finds nothing costs an eighth BDP of queue for one round trip.
 const CRUISE: u32 = 8;
@@ -70,9 +70,6 @@ const SLACK_PACKETS: [f64; 2] = [2.0, 4.0];
 const ACK_SHARE: f64 = 1.0 / 32.0;
 const ACK_PACKETS: f64 = 18.0;
 const BUSY: Duration = Duration::from_micros(2500);
-/// A silence of so many of the longest round trips, and this long at least, is no path's: the link was away.
-const AWAY: u32 = 2;
-const AWAY_LEAST: Duration = Duration::from_secs(1);
 /// Share of the BDP at which a queue runs empty, and where the rate may have fallen since it was measured.
 const EMPTIED: f64 = 0.85;
 const EMPTIED_SURELY: f64 = 0.5;
@@ -92,11 +89,6 @@ pub struct Bbr {
     searched: Duration,
     /// Nothing has come through for long.
     cut: bool,
-    /// When the last acknowledgement came, and since when one is waited for.
-    heard: Duration,
-    waiting: Option<Duration>,
-    /// What was sent before may have waited for the end of an outage.
-    back: Duration,
 }
 
 /// The machine is drawn in the module's text.
@@ -132,9 +124,6 @@ impl Bbr {
             calm: Duration::ZERO,
             searched: Duration::ZERO,
             cut: false,
-            heard: Duration::ZERO,
-            waiting: None,
-            back: Duration::ZERO,
         }
     }
 
@@ -190,8 +179,8 @@ impl Bbr {
 
     fn remember(&mut self, now: Duration, round: &Round) {
         let rate = match self.mode {
-            Mode::Startup { .. } | Mode::Doubt { .. } => round.rate(),
-            _ => round.steady_rate(),
+            Mode::Cruise { .. } | Mode::Probe { .. } => round.steady_rate(),
+            _ => round.rate(),
         };
         // What an application that sent little got through says nothing, unless it is more.
         if !round.app_limited || rate > self.bandwidth() {
@@ -216,14 +205,10 @@ impl Bbr {
                 if *flat >= STARTUP_PATIENCE || heavy_loss {
                     // Above a ceiling that someone else has set nothing has been tried yet.
                     let then = if ceiling.is_finite() && !heavy_loss { 1 } else { CRUISE };
-                    self.rounds.forgive();
                     self.mode = Mode::Drain { then };
                 }
             }
-            Mode::Doubt { .. } if heavy_loss => {
-                self.rounds.forgive();
-                self.mode = Mode::Drain { then: CRUISE };
-            }
+            Mode::Doubt { .. } if heavy_loss => self.mode = Mode::Drain { then: CRUISE },
             Mode::Startup { .. } | Mode::Doubt { .. } => {}
             Mode::Drain { .. } | Mode::Empty { .. } | Mode::Bare { .. } => {}
             Mode::Cruise { left, .. } => {
@@ -275,33 +260,7 @@ impl Bbr {
         if !round.app_limited {
             self.rates.replace(now, round.rate());
         }
-        // What was sent at the old rate and is found lost later says nothing new.
-        self.searched = now;
         self.mode = Mode::Drain { then: CRUISE };
-    }
-
-    /// Whether this is the first word after a silence in which no path delivers: the link was away.
-    fn was_away(&self, now: Duration) -> bool {
-        let since = self.waiting.map_or(now, |waiting| waiting.max(self.heard));
-        let longest = (AWAY * self.delay.longest()).max(AWAY_LEAST);
-        self.heard > Duration::ZERO && now.saturating_sub(since) > longest
-    }
-
-    /// The link is back, and is believed to be what it was: how long the round trip took that spans its absence says nothing of
-    /// that, nor does what waited for its end.
-    fn come_back(&mut self, now: Duration) {
-        self.back = now.saturating_sub(self.delay.min());
-        self.rounds.skip(now);
-        self.delay.skip(now);
-        self.calm = now;
-        match self.mode {
-            Mode::Cruise { .. } | Mode::Probe { .. } => self.cruise(now, CRUISE),
-            Mode::Doubt { doubt, ceiling } => {
-                self.window = doubt.tried();
-                self.mode = Mode::startup(ceiling);
-            }
-            Mode::Startup { .. } | Mode::Drain { .. } | Mode::Empty { .. } | Mode::Bare { .. } => {}
-        }
     }
 
     /// What the acknowledgement means for the mode, beyond its round trip.
@@ -386,7 +345,6 @@ impl Bbr {
         } else {
             // No whole round trip shows yet what the path carries.
             self.rates.push(now, doubt.rate(now));
-            self.rounds.forgive();
             self.mode = Mode::Drain { then: 1 };
         }
         self.delay.forget_queue();
@@ -420,19 +378,8 @@ impl Mode {
 }
 
 impl Controller for Bbr {
-    fn on_sent(&mut self, sent: &Sent) {
-        self.waiting.get_or_insert(sent.now);
-    }
-
     fn on_ack(&mut self, ack: &Ack) {
-        if self.was_away(ack.now) {
-            self.come_back(ack.now);
-        }
-        self.heard = ack.now;
-        self.waiting = (ack.in_flight.0 > 0).then_some(ack.now);
-        if ack.sent >= self.back {
-            self.delay.on_sample(ack.now, ack.sample());
-        }
+        self.delay.on_sample(ack.now, ack.sample());
         if std::mem::take(&mut self.cut) {
             // The link is back. As after any pause, half of what it carried is a careful start (RFC 9959).
             let half = (self.bdp() / 2.0).max(self.minimum());

@@ -52,8 +52,6 @@ pub(crate) struct Rounds {
     lost: u64,
     min_rtt: Option<Duration>,
     app_limited: bool,
-    /// The round trip under way gives nothing.
-    void: bool,
 }
 
 impl Rounds {
@@ -72,7 +70,7 @@ impl Rounds {
 
     fn finish(&self, ack: &Ack) -> Option<Round> {
         let elapsed = ack.now.saturating_sub(self.start);
-        (self.acked > 0 && !elapsed.is_zero() && !self.void).then(|| Round {
+        (self.acked > 0 && !elapsed.is_zero()).then(|| Round {
             acked: self.acked,
             lost: self.lost,
             elapsed,
@@ -86,20 +84,9 @@ impl Rounds {
         self.lost += loss.bytes.0;
     }
 
-    /// What was lost so far in the round trip under way had another reason, and does not count.
-    pub(crate) fn forgive(&mut self) {
-        self.lost = 0;
-    }
-
     /// Counts anew from `now`; the round trip under way gives nothing.
     pub(crate) fn restart(&mut self, now: Duration) {
         self.begin(now, now);
-    }
-
-    /// The same, where acknowledgements come meanwhile of what was sent long before: all that is under way gives nothing.
-    pub(crate) fn skip(&mut self, now: Duration) {
-        self.begin(now, now);
-        self.void = true;
     }
 
     fn begin(&mut self, start: Duration, first: Duration) {

@@ -297,24 +297,6 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_that_an_outage_held_up_keeps_nobody_asleep_and_excuses_what_was_sent_meanwhile() {
-        let (mut controller, start) = controller();
-        let window = controller.window();
-        let at = |ms| start + Duration::from_millis(ms);
-        controller.lock().flight.acknowledge(at(600), at(0), 1000, RTT);
-        controller.on_end_acks(at(600), 9000, false, Some(9));
-        // What had arrived before the cut is told after it; QUIC takes its age for a round trip, and averages it in.
-        controller.lock().flight.acknowledge(at(31_000), at(500), 1000, RTT + Duration::from_millis(3700));
-        controller.on_end_acks(at(31_000), 8000, false, Some(10));
-        assert!(controller.lock().flight.wake(at(31_000)), "none tells of what was sent since");
-        controller.lock().flight.acknowledge(at(31_600), at(31_000), 1000, RTT);
-        controller.on_congestion_event(at(31_600), at(16_000), true, 8000);
-        controller.on_end_acks(at(31_600), 1000, false, Some(20));
-        assert_eq!(controller.window(), window, "lost in the outage");
-        assert!(!controller.lock().flight.wake(at(32_300)) && controller.lock().flight.wake(at(32_400)));
-    }
-
-    #[test]
     fn only_what_should_have_been_acknowledged_is_overdue() {
         let (mut controller, start) = controller();
         let at = |ms| start + Duration::from_millis(ms);

@@ -82,11 +82,6 @@ impl Delay {
         self.queued = 0;
     }
 
-    /// Nothing was heard for long: the smallest round trip has not aged meanwhile, and what was seen of a queue is gone.
-    pub(super) fn skip(&mut self, now: Duration) {
-        (self.confirmed, self.queued) = (now, 0);
-    }
-
     /// As much is sent from now on as the path delivers.
     pub(super) fn settle(&mut self) {
         self.variation = self.variation.mul_f64(FADES);

@@ -18,9 +18,6 @@ pub(super) struct Flight {
     acknowledged: Option<Instant>,
     /// Woken, and nothing acknowledged since.
     asleep: bool,
-    /// The last packet that is acknowledged was sent long ago, and nothing was acknowledged meanwhile: its acknowledgement waited for
-    /// the end of an outage, and tells nothing of what was sent in it.
-    late: bool,
     /// When the packet was sent whose acknowledgement ended an outage: those before it were lost in that.
     crossed: Option<Instant>,
     /// Since when something has been in flight and nothing was acknowledged.
@@ -67,12 +64,7 @@ impl Flight {
         } else if bytes > SMALL {
             (self.large, self.lost) = (self.large.max(Some(sent)), 0);
         }
-        let sample = now.saturating_duration_since(sent);
-        let after_silence = self.waiting.is_some_and(|since| now > since + 2 * self.rtt);
-        self.late = !self.rtt.is_zero() && sample > 2 * self.rtt && after_silence;
-        if !self.late {
-            self.rtt = rtt.min(sample);
-        }
+        self.rtt = rtt.min(now.saturating_duration_since(sent));
         if self.asleep {
             self.crossed = self.crossed.max(Some(sent));
         }
@@ -80,10 +72,7 @@ impl Flight {
 
     /// All acknowledgements of a batch have been told.
     pub(super) fn settle(&mut self, now: Instant, in_flight: u64) {
-        (self.bytes, self.passed_over) = (in_flight, 0);
-        if !std::mem::take(&mut self.late) {
-            (self.asleep, self.acknowledged) = (false, Some(now));
-        }
+        (self.bytes, self.passed_over, self.asleep, self.acknowledged) = (in_flight, 0, false, Some(now));
         self.waiting = (in_flight > 0).then_some(now);
     }
 

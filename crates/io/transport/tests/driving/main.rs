@@ -2,7 +2,6 @@
 //! in-process link in virtual time.
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 
-mod cuts;
 mod datagrams;
 mod ends;
 mod loss;
