@@ -200,7 +200,7 @@ impl Sieve {
             STREAM_PRIORITY => frame.length == 5,
             RST_STREAM | WINDOW_UPDATE => frame.length == 4,
             SETTINGS if frame.flags & ACK != 0 => frame.length == 0,
-            SETTINGS => frame.length % 6 == 0,
+            SETTINGS => frame.length.is_multiple_of(6),
             PING => frame.length == 8,
             GOAWAY => frame.length >= 8,
             PRIORITY_UPDATE => frame.length >= 4,
