@@ -60,6 +60,6 @@ fn what_is_not_there_or_not_known_is_told_in_one_line() {
     let missing = told(&["--quick", "--pepsal", "/nowhere/pepsal"]);
     assert!(missing.contains("/nowhere/pepsal: No such file"), "{missing}");
     assert!(told(&["--losses", "all"]).contains("'all' is not a share, write it like '1 %'"));
-    assert!(told(&["--routes", "farhop-vegas"]).contains("farhop-bbr"), "the known ones are listed");
+    assert!(told(&["--routes", "farhop-pigeon"]).contains("farhop-bbr"), "the known ones are listed");
     assert!(told(&["--queues", "0"]).contains("'0' is no number from 0.01 to 100"));
 }

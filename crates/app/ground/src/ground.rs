@@ -51,7 +51,7 @@ use crate::spool::Spool;
 use crate::streaming::Streaming;
 
 /// Bodies that are squeezed in a stream at a time. At level 9 an encoder holds 3.5 MB, at level 19 6 MB.
-const ENCODERS: usize = 12;
+pub(crate) const ENCODERS: usize = 12;
 /// What bodies that stream as their origin coded them refer back over, together, in KB: at both ends decoders hold as much.
 const UNTOUCHED_KB: usize = 48 * 1024;
 /// What all texts take that are gathered to be sent against others, in KB.

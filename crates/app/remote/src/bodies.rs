@@ -37,7 +37,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(60);
 /// another answer against it may be on its way.
 const MOST_RECENT: usize = 8 << 20;
 /// What all that are decoded against a base take at a time, in KB. What has no room is asked for plainly.
-const DECODERS_KB: usize = 32 * 1024;
+const DECODERS_KB: usize = 64 * 1024;
 
 /// With this a request asks for a body that is coded against nothing (docs/htotp.md, "Deltas").
 pub(crate) fn plainly() -> Resume {

@@ -315,8 +315,14 @@ impl Plan {
                 return Err(Skip::Duplicate);
             }
         }
-        // Where a cache would keep both, both are worth it. What is still on its way may turn out not to be kept.
-        if before.iter().all(|asked| asked.reusable.is_some()) { Ok(()) } else { Err(Skip::UncacheableTwice) }
+        // Where a cache would keep both, both are worth it. What is still on its way may turn out not to be kept. What is for the next
+        // page comes last, and this one does not wait for it.
+        let is_for_next = |asked: &Asked| asked.destination == Destination::Prefetch;
+        if before.iter().all(|asked| asked.reusable.is_some() || is_for_next(asked)) {
+            Ok(())
+        } else {
+            Err(Skip::UncacheableTwice)
+        }
     }
 }
 

@@ -84,6 +84,8 @@ fn what_is_for_the_next_page_says_so_and_comes_last() {
     assert!(of(&asked, "origin").is_some());
     let last = hints("<link rel=prefetch href=c.js>").pop().unwrap();
     assert_eq!(urgency(&last).level, 7);
+    let both = decide(&mut plan, "<link rel=prefetch href=d.js><script src=d.js></script>");
+    assert!(both.iter().all(Result::is_ok), "this page does not wait for what is for the next: {both:?}");
 }
 
 #[test]

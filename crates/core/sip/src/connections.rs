@@ -146,17 +146,28 @@ impl Way {
         if self.ahead.is_empty() {
             self.since = now;
         }
-        let kept: usize = self.ahead.iter().map(|(_, content)| content.len()).sum();
         let is_patient = now < self.since.saturating_add(PATIENCE);
         let is_again = self.ahead.iter().any(|(it, kept)| *it == number && kept.len() >= content.len());
         if is_patient && is_again {
             return true;
         }
         self.ahead.push((number, content.to_vec()));
-        if is_patient && kept + content.len() <= MOST_AHEAD && self.ahead.len() <= MOST_PIECES {
-            return true;
+        if !is_patient && !self.pass_over(now, take) {
+            return false;
         }
-        self.pass_over(now, take)
+        // Each time at least one piece goes.
+        while self.is_crowded() {
+            if !self.pass_over(now, take) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// More is ahead than is kept.
+    fn is_crowded(&self) -> bool {
+        let kept: usize = self.ahead.iter().map(|(_, content)| content.len()).sum();
+        kept > MOST_AHEAD || self.ahead.len() > MOST_PIECES
     }
 
     /// Goes on behind what is missing, with the first piece that begins with a message.
@@ -290,6 +301,22 @@ mod tests {
         while !heard.at(NOW, segment(at, &full)) {
             at += 1_000;
             assert!(at < 30_000);
+        }
+    }
+
+    #[test]
+    fn however_large_the_pieces_no_more_is_kept_ahead_than_so_much() {
+        let mut heard = Heard::default();
+        heard.at(NOW, Segment { opens: true, ..segment(0, b"") });
+        // Small ones that begin with a message, and large ones behind them.
+        let (small, large) = (b"INVITE sip:b SIP/2.0\r\n", vec![b'x'; 60_000]);
+        for at in 0..60 {
+            heard.at(NOW, segment(100 + 100 * at, small));
+        }
+        for at in 0..60 {
+            heard.at(NOW, segment(100_000 + 100_000 * at, &large));
+            let kept = heard.connections.ways.values().flat_map(|way| &way.ahead);
+            assert!(kept.map(|(_, content)| content.len()).sum::<usize>() <= MOST_AHEAD);
         }
     }
 

@@ -52,6 +52,8 @@ pub struct DeltaEncoder {
     /// Bytes that it has taken so far, and would have taken by itself while that was known, with the base's name.
     taken: usize,
     by_itself: usize,
+    /// The most that was saved so far.
+    most_saved: usize,
     tail: Tail,
     level: i32,
     /// Something of the frame under way has come out.
@@ -89,6 +91,7 @@ impl DeltaEncoder {
             alone,
             taken: name,
             by_itself: 0,
+            most_saved: 0,
             tail: Tail::default(),
             level,
             is_open: false,
@@ -113,7 +116,9 @@ impl DeltaEncoder {
         self.tail.push(chunk);
         self.by_itself += alone.chunk(chunk)?.len();
         self.taken += coded.len();
-        if self.by_itself >= self.taken + RESERVE {
+        self.most_saved = self.most_saved.max(self.saved());
+        // Half of what was saved stays for what the rest may take more than by itself.
+        if self.by_itself >= self.taken + RESERVE.max(self.most_saved / 2) {
             return Ok(coded);
         }
         let end = run(&mut self.frame, &[], ZSTD_EndDirective::ZSTD_e_end)?;
@@ -159,6 +164,8 @@ fn frame(dictionary: &[u8], level: i32, window_log: u32) -> Result<CCtx<'static>
     let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
     let settings = [
         CParameter::CompressionLevel(level),
+        // The hint sizes the tables; without it zstd takes them as small as what the frame refers to, whatever follows.
+        CParameter::SrcSizeHint(1 << window_log),
         CParameter::WindowLog(window_log),
         CParameter::ChecksumFlag(true),
         CParameter::ContentSizeFlag(false),

@@ -233,9 +233,10 @@ pub(crate) fn delta_window_log(base: usize) -> u32 {
     bits.clamp(LEAST_DELTA_WINDOW_LOG, DELTA_WINDOW_LOG)
 }
 
-/// Bytes that [`HopDecoder::against`] a base of so many takes, with the base itself.
+/// Bytes that [`HopDecoder::against`] a base of so many takes, with the base itself, or with what a further frame refers to.
 pub fn delta_memory(base: usize) -> usize {
-    (1 << delta_window_log(base)) + 2 * base + TAIL_MEMORY
+    let further = 2 << UNKNOWN_WINDOW_LOG;
+    ((1 << delta_window_log(base)) + 2 * base).max(further) + TAIL_MEMORY
 }
 
 /// Compresses a whole body against a base that its reader has, as a frame with a checksum of what it decodes to.

@@ -17,7 +17,7 @@
 //! | [`HopDecoder`] | 1.3 MB: windows beyond 2^[`HOP_WINDOW_LOG`] are refused |
 //! | [`HopDecoder::brotli`] | as what it decoded, at most as its window: beyond 2^[`BROTLI_WINDOW_LOG`] it is refused |
 //! | [`HopDecoder::gzip`] | 50 KB |
-//! | [`HopDecoder::against`] | [`delta_memory`]: 0.9 MB over a base of 50 KB, 4.5 MB over one of [`LARGEST_BASE`] |
+//! | [`HopDecoder::against`] | [`delta_memory`]: 1 MB over a base of 50 KB, 4.5 MB over one of [`LARGEST_BASE`] |
 //! | [`HopDecoder::with_dictionary`] | [`DICTIONARY_MEMORY`]: 0.2 MB |
 
 mod brotli_stage;

@@ -14,8 +14,8 @@ const OF_TABLES: [&str; 3] = ["at", "group", "line"];
 pub(crate) struct Source {
     /// Its file.
     pub(crate) text: String,
-    /// The files that it names.
-    pub(crate) named: Vec<String>,
+    /// What each of its links names: its file, and those that this names in turn.
+    pub(crate) named: Vec<Vec<String>>,
 }
 
 impl Source {
@@ -41,7 +41,7 @@ pub(crate) struct Before<'a> {
     pub(crate) has_variant: &'a dyn Fn(&str) -> bool,
 }
 
-fn digest(text: &str, named: &[String], before: &Before<'_>) -> String {
+fn digest(text: &str, named: &[Vec<String>], before: &Before<'_>) -> String {
     // A text that is no table was refused before.
     let mut plan: Map<String, Value> = toml_edit::de::from_str(text).unwrap_or_default();
     if let Some(variants) = plan.get_mut("variant").and_then(Value::as_array_mut) {
@@ -54,9 +54,6 @@ fn digest(text: &str, named: &[String], before: &Before<'_>) -> String {
         let all = plan.get_mut(table).and_then(Value::as_array_mut);
         all.into_iter().for_each(|all| all.truncate(count));
     }
-    // Links alone name files, in their order.
-    let links = plan.get("link").and_then(Value::as_array).into_iter().flatten();
-    let files = links.filter(|link| link.get("file").is_some()).count();
     // Figures over time want more of a load than the others.
     let over_time = |plot: &Value| plot.get("x").and_then(Value::as_str) == Some("time");
     let watched = plan.get("plot").and_then(Value::as_array).is_some_and(|plots| plots.iter().any(over_time));
@@ -70,7 +67,7 @@ fn digest(text: &str, named: &[String], before: &Before<'_>) -> String {
     let mut said = String::new();
     in_order(&mut said, &Value::Object(plan));
     said.push_str(if watched { " watched" } else { "" });
-    for text in named.iter().take(files) {
+    for text in named.iter().take(before.links).flatten() {
         said.push('\n');
         said.push_str(text);
     }
@@ -142,9 +139,11 @@ mod tests {
             assert!(changed(from, to), "{to}");
         }
         let with_file = PLAN.replacen("name = 'l'", "name = 'l'\nfile = 'l.toml'", 1);
-        let over =
-            |satellite: &str| Source { text: with_file.clone(), named: vec![satellite.into()] }.digest();
-        assert_ne!(over("rate"), over("another rate"), "nor of another satellite");
+        let over = |files: [&str; 2]| {
+            Source { text: with_file.clone(), named: vec![files.map(String::from).into()] }.digest()
+        };
+        assert_ne!(over(["rate", "fades"]), over(["another rate", "fades"]), "nor of another satellite");
+        assert_ne!(over(["rate", "fades"]), over(["rate", "others"]), "nor of what that names in turn");
     }
 
     #[test]

@@ -67,14 +67,9 @@ impl Plan {
         let path = Path::new(file);
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut named = Vec::new();
-        let mut keeping = |path: &Path| -> Result<String, String> {
-            let text = open(path)?;
-            named.push(text.clone());
-            Ok(text)
-        };
-        let plan = Reader { folder, open: &mut keeping }.plan(form, name).map_err(told)?;
-        let source = Source { text: text.to_owned(), named };
+        let mut reader = Reader { folder, open, named: Vec::new() };
+        let plan = reader.plan(form, name).map_err(told)?;
+        let source = Source { text: text.to_owned(), named: reader.named };
         Ok(Plan { digest: source.digest(), source, ..plan })
     }
 }
@@ -87,6 +82,8 @@ fn one_line(text: &str) -> String {
 struct Reader<'a, 'b> {
     folder: &'a Path,
     open: &'a mut Open<'b>,
+    /// What each of the links that were read has had opened.
+    named: Vec<Vec<String>>,
 }
 
 impl Reader<'_, '_> {
@@ -233,6 +230,12 @@ impl Reader<'_, '_> {
         let (link, name) = (said.get_ref(), said.get_ref().name.get_ref());
         let changed = [&link.rate, &link.return_rate, &link.delay, &link.loss, &link.terrestrial_loss];
         let is_changed = changed.into_iter().any(Option::is_some);
+        let mut named = Vec::new();
+        let mut open = |path: &Path| -> Result<String, String> {
+            let text = (self.open)(path)?;
+            named.push(text.clone());
+            Ok(text)
+        };
         let profile = match (&link.file, &link.like) {
             (Some(_), _) if is_changed || link.like.is_some() => {
                 return Err(wrong(
@@ -242,10 +245,10 @@ impl Reader<'_, '_> {
             }
             (Some(file), _) => {
                 let path = self.folder.join(file.get_ref());
-                let text = (self.open)(&path).map_err(|error| wrong(file.span(), error))?;
+                let text = open(&path).map_err(|error| wrong(file.span(), error))?;
                 let beside = path.parent().unwrap_or(Path::new("")).to_owned();
-                let mut open = |name: &str| (self.open)(&beside.join(name));
-                let read = Profile::from_toml(&text, &path.to_string_lossy(), &mut open);
+                let mut beside = |name: &str| open(&beside.join(name));
+                let read = Profile::from_toml(&text, &path.to_string_lossy(), &mut beside);
                 read.map_err(|error| wrong(file.span(), error))?
             }
             (None, like) => {
@@ -261,6 +264,7 @@ impl Reader<'_, '_> {
                 }
             }
         };
+        self.named.push(named);
         let terminals = link.terminals.unwrap_or(1);
         if !(1..=MOST_TERMINALS).contains(&terminals) {
             let reason = format!("'terminals' are 1 to {MOST_TERMINALS}");

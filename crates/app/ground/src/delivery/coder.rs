@@ -9,6 +9,7 @@ use farhop_transport::hop::Sender;
 use super::whole::LONG;
 use super::{End, Flow};
 use crate::bases::Base;
+use crate::ground::ENCODERS;
 use crate::imaging::Squeezing;
 use crate::kin::Kin;
 use crate::treatment::{Treatment, describe_decoded};
@@ -62,8 +63,11 @@ impl Flow<'_> {
         {
             return None;
         }
-        // There is another way: nobody waits for room.
+        // There is another way: nobody waits for room, and half of it stays for texts that have none.
         let permits = FOR_ONE + FOR_A_MEGABYTE * (base.body.len() >> 20);
+        if self.ground.encoders.available_permits() < permits + ENCODERS / 2 {
+            return None;
+        }
         let permit = self.ground.encoders.try_acquire_many(permits as u32).ok()?;
         let hash = base.hash;
         let (encoder, coded) =
