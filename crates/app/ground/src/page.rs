@@ -12,7 +12,7 @@ use farhop_transport::hop::Sender;
 use http::StatusCode;
 use tokio::task::yield_now;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, Preceding};
 use crate::reading::{Decided, Reading};
 use crate::treatment::{codings, media_type};
 
@@ -95,6 +95,11 @@ impl Page {
         let codings = if decoded { Vec::new() } else { codings(&response.fields).ok()? };
         let decoder = Decoder::new(&codings);
         Some(Page { bundle: Arc::clone(bundle), reading, what, decoder, read: 0, over: false })
+    }
+
+    /// Where this is the document: it is about to be answered, ahead of what it names.
+    pub(crate) fn precede(&self) -> Option<Preceding> {
+        matches!(self.what, What::Document).then(|| self.bundle.precede())
     }
 
     /// Follows the `Link` fields of `head`.

@@ -17,6 +17,7 @@ use super::untouched::Untouched;
 use super::{End, Flow, Undelivered};
 use crate::body::Part;
 use crate::kin::{Against, Kin};
+use crate::page::Page;
 use crate::treatment::{Treatment, content_length, describe_decoded, media_type};
 use crate::variant;
 
@@ -304,6 +305,7 @@ impl Flow<'_> {
         whole: Bytes,
         trailers: Option<HeaderMap>,
     ) -> End {
+        let _preceding = self.page.as_ref().and_then(Page::precede);
         let read = std::mem::take(&mut self.read_along);
         self.scan(sender, whole.slice(read..)).await;
         self.scan_end(sender);

@@ -13,6 +13,7 @@ mod frame;
 mod fuzz;
 mod input;
 mod output;
+mod records;
 mod stream;
 
 use std::cmp::Reverse;
@@ -20,10 +21,12 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use bytes::Bytes;
+use farhop_units::BitRate;
 
 pub use frame::{Frame, FrameReader, LARGEST, MuxError, Windows, kind};
 #[doc(hidden)]
 pub use fuzz::fuzz;
+use records::{Longest, Run};
 use stream::{Ending, Incoming, Outgoing};
 
 use crate::session::{Direction, Role, URGENT};
@@ -117,6 +120,7 @@ struct Lane {
     words: BTreeSet<Id>,
     /// Streams with something to send that their windows let go, most urgent first.
     ready: BTreeSet<Ready>,
+    run: Run,
 }
 
 type Ready = (Reverse<i32>, u64, Id);
@@ -134,6 +138,7 @@ pub struct Mux {
     role: Role,
     windows: Windows,
     spread: Spread,
+    longest: Longest,
     lanes: Vec<Lane>,
     next_lane: usize,
     streams: HashMap<Id, Stream>,
@@ -170,6 +175,7 @@ impl Mux {
             role,
             windows,
             spread: Spread::default(),
+            longest: Longest::UNKNOWN,
             lanes: vec![Lane::default()],
             next_lane: 0,
             streams: HashMap::new(),
@@ -220,6 +226,11 @@ impl Mux {
     #[must_use]
     pub fn spreading(self, spread: Spread) -> Self {
         Mux { spread, ..self }
+    }
+
+    /// The carrier's direction takes about `rate`: where that is much, and much is sent, it goes in longer records.
+    pub fn fit(&mut self, rate: BitRate) {
+        self.longest = Longest::at(rate);
     }
 
     /// Another lane has joined; gives its number.

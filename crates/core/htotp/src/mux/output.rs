@@ -6,17 +6,21 @@ use bytes::BytesMut;
 use super::frame::put_data_header;
 use super::{Event, Frame, Id, Mux};
 
-/// The most that is given at once. What is taken cannot be overtaken any more; a TLS record holds as much
-/// (RFC 8446 §5.1).
-const PIECE: usize = 16 * 1024;
 /// A `DATA` frame for less is not worth its header, if something went out already.
 const WORTH: usize = 256;
 /// The longest header of a `DATA` frame: its type, a length of four bytes and an id of eight.
 const HEADER: usize = 13;
 
 impl Mux {
-    /// Appends what goes out on a lane next, up to one TLS record; nothing if there is nothing to send.
+    /// Puts what goes out on a lane next into `out`, which is empty, up to one TLS record; nothing if there is nothing to send. To be
+    /// asked until then: that is when a pause is noticed, after which records are short again.
     pub fn poll_output(&mut self, lane: usize, out: &mut BytesMut) {
+        let room = self.lanes[lane].run.room(self.longest);
+        self.put_record(lane, room, out);
+        self.lanes[lane].run.sent(out.len());
+    }
+
+    fn put_record(&mut self, lane: usize, record: usize, out: &mut BytesMut) {
         if self.tell_begin {
             // Nothing goes before it on the first lane; others may overtake it.
             if lane != 0 {
@@ -36,16 +40,16 @@ impl Mux {
             return;
         }
         self.put_common_words(out);
-        while out.len() < PIECE
+        while out.len() < record
             && let Some(id) = self.lanes[lane].words.pop_first()
         {
             self.put_words(id, out);
         }
-        while out.len() + HEADER + WORTH < PIECE
+        while out.len() + HEADER + WORTH < record
             && let Some((.., id)) = self.lanes[lane].ready.first().copied()
         {
             let room = usize::try_from(self.limit - self.sent).unwrap_or(usize::MAX);
-            if !self.put_data(id, room.min(PIECE - HEADER - out.len()), out) {
+            if !self.put_data(id, room.min(record - HEADER - out.len()), out) {
                 break;
             }
         }

@@ -277,6 +277,7 @@ impl Driver {
             attune::keep(state);
             if let Some(rate) = state.tuner.measured().sending {
                 state.session.set_about(rate);
+                self.mux.fit(rate);
                 // A rate that is set has sized this already.
                 if state.tuner.set().sending().is_none() {
                     self.lanes.iter().for_each(|lane| lane.fit(rate));
