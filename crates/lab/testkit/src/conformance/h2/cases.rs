@@ -51,6 +51,14 @@ impl Case {
         words.collect::<Vec<_>>().join("; ")
     }
 
+    /// What may have been handed on before the connection ended: ordinary requests that were whole.
+    pub(super) fn whole_requests(&self) -> usize {
+        let is_whole = |(mark, written): &&(char, &str)| {
+            *mark == '>' && written.starts_with("GET ") && !written.ends_with("unfinished")
+        };
+        self.block.lines.iter().filter(is_whole).count()
+    }
+
     /// What the client sends behind its preface.
     pub(super) fn bytes(&self, authority: &str) -> Vec<u8> {
         self.frames.bytes(authority, 1)
