@@ -218,7 +218,7 @@ pub enum Through {
         remote: String,
         /// Where both ends are.
         stand: Stand,
-        /// Whether it takes connections as they pass, without being asked as a proxy ([`SPLIT`]).
+        /// Whether it takes connections as they pass, without being asked as a proxy (`farhop-split`).
         caught: bool,
     },
     /// What others made.
