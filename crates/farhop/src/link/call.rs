@@ -98,7 +98,11 @@ pub(super) async fn ask(socket: &std::path::Path, command: &str, args: Value) ->
 
 fn text(status: &Status, calls: &[CallTold]) -> String {
     let (held, share) = (BitRate(status.held_bps).rounded(), BitRate(status.share_bps).rounded());
-    let mut lines = vec![format!("{}: {} calls hold {held} of {share}", status.interface, status.calls)];
+    let calls = match status.calls {
+        1 => "1 call holds".to_owned(),
+        calls => format!("{calls} calls hold"),
+    };
+    let mut lines = vec![format!("{}: {calls} {held} of {share}", status.interface)];
     if let Some(trouble) = &status.trouble {
         lines.push(format!("not in force: {trouble}"));
     }
@@ -170,7 +174,7 @@ mod tests {
         };
         assert_eq!(
             text(&status, &[call]),
-            "sat0: 1 calls hold 24 kbit/s of 301 kbit/s\nnot in force: there is no network device 'sat0' here\n\
+            "sat0: 1 call holds 24 kbit/s of 301 kbit/s\nnot in force: there is no network device 'sat0' here\n\
              3 datagrams at the ports of SIP could not be read\n\
              2 calls name hosts in place of addresses, and had no place in EF\n\
              LE (background): 24.32 kbit/s at most now, outside of 22:00-06:00 UTC\n\
