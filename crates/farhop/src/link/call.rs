@@ -98,11 +98,11 @@ pub(super) async fn ask(socket: &std::path::Path, command: &str, args: Value) ->
 
 fn text(status: &Status, calls: &[CallTold]) -> String {
     let (held, share) = (BitRate(status.held_bps).rounded(), BitRate(status.share_bps).rounded());
-    let calls = match status.calls {
+    let hold = match status.calls {
         1 => "1 call holds".to_owned(),
         calls => format!("{calls} calls hold"),
     };
-    let mut lines = vec![format!("{}: {calls} {held} of {share}", status.interface)];
+    let mut lines = vec![format!("{}: {hold} {held} of {share}", status.interface)];
     if let Some(trouble) = &status.trouble {
         lines.push(format!("not in force: {trouble}"));
     }
