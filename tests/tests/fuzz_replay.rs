@@ -38,6 +38,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("settings", farhop_settings::fuzz_settings),
     ("sip", farhop_sip::fuzz),
     ("squeeze_decode", farhop_squeeze::fuzz_decode),
+    ("squeeze_hop", farhop_squeeze::fuzz_hop),
     ("squeeze_image", farhop_squeeze::fuzz_image),
     ("streaming", farhop_streaming::fuzz),
 ];

@@ -7,7 +7,8 @@ use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{CCtx, CParameter};
 
 use crate::hop::{
-    DICTIONARY, Encoder, LEAST_DELTA_LEVEL, NAME, UNKNOWN_WINDOW_LOG, can_be_base, delta_window_log, run,
+    DICTIONARY, Encoder, LEAST_DELTA_LEVEL, NAME, UNKNOWN_WINDOW_LOG, can_be_base, context, delta_window_log,
+    run,
 };
 use crate::stage::{SqueezeError, Stage, Stepped};
 use crate::zstd_stage::Zstd;
@@ -161,18 +162,12 @@ impl DeltaEncoder {
 
 /// A frame that refers to these bytes, and has a checksum: the result is held.
 fn frame(dictionary: &[u8], level: i32, window_log: u32) -> Result<CCtx<'static>, SqueezeError> {
-    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
-    let settings = [
-        CParameter::CompressionLevel(level),
+    let further = [
         // The hint sizes the tables; without it zstd takes them as small as what the frame refers to, whatever follows.
         CParameter::SrcSizeHint(1 << window_log),
-        CParameter::WindowLog(window_log),
         CParameter::ChecksumFlag(true),
-        CParameter::ContentSizeFlag(false),
     ];
-    for setting in settings {
-        context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
-    }
+    let mut context = context(level, window_log, &further)?;
     context.load_dictionary(dictionary).map_err(|_| SqueezeError::Codec(NAME))?;
     Ok(context)
 }

@@ -2,9 +2,9 @@
 //! less than a body of that kind and make each that follows smaller, the first of its kind included.
 
 use bytes::Bytes;
-use zstd::zstd_safe::{CCtx, CParameter};
+use zstd::zstd_safe::CParameter;
 
-use crate::hop::{DICTIONARY, LEAST_DELTA_LEVEL, compress};
+use crate::hop::{DICTIONARY, LEAST_DELTA_LEVEL, compress, context};
 use crate::stage::SqueezeError;
 
 /// Bytes of a dictionary at most: a page's worth of what a site repeats.
@@ -89,18 +89,12 @@ pub fn compress_with(dictionary: &[u8], body: &[u8], level: i32) -> Result<Bytes
     if !is_dictionary(dictionary) {
         return Err(SqueezeError::Codec(NAME));
     }
-    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
-    let settings = [
-        CParameter::CompressionLevel(level.clamp(LEAST_DELTA_LEVEL, 19)),
-        CParameter::WindowLog(WINDOW_LOG),
+    let further = [
         CParameter::ChecksumFlag(true),
-        CParameter::ContentSizeFlag(false),
         // The frame's head names it already.
         CParameter::DictIdFlag(false),
     ];
-    for setting in settings {
-        context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
-    }
+    let mut context = context(level.clamp(LEAST_DELTA_LEVEL, 19), WINDOW_LOG, &further)?;
     context.load_dictionary(dictionary).map_err(|_| SqueezeError::Codec(NAME))?;
     let mut output = Vec::with_capacity(zstd::zstd_safe::compress_bound(body.len()));
     context.compress2(&mut output, body).map_err(|_| SqueezeError::Codec(NAME))?;

@@ -58,23 +58,16 @@ impl Encoder {
     /// # Errors
     /// [`SqueezeError::Codec`] if the codec cannot be set up.
     pub fn new(level: i32, length: Option<u64>) -> Result<Self, SqueezeError> {
-        let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
         let bits = |length: u64| (u64::BITS - length.leading_zeros()).clamp(10, HOP_WINDOW_LOG);
         // A body of unknown length is mostly a small page made on the fly, and hundreds may be open at once.
         let window_log = length.map_or(UNKNOWN_WINDOW_LOG, bits);
-        let settings = [
-            CParameter::CompressionLevel(level.clamp(1, 19)),
+        let further = [
             // The hint sizes the tables; without it every level takes those for endless input.
             CParameter::SrcSizeHint(1 << window_log),
-            CParameter::WindowLog(window_log),
             // The hop's own framing guards against loss; a checksum would cost four bytes per body.
             CParameter::ChecksumFlag(false),
-            CParameter::ContentSizeFlag(false),
         ];
-        for setting in settings {
-            context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
-        }
-        Ok(Encoder { context })
+        Ok(Encoder { context: context(level.clamp(1, 19), window_log, &further)? })
     }
 
     /// Compresses `chunk` and flushes: the result decodes to all that was put in so far.
@@ -100,6 +93,27 @@ impl Encoder {
     pub fn memory(&self) -> usize {
         self.context.sizeof()
     }
+}
+
+/// What codes one frame, whose head does not tell the body's length: the hop does.
+///
+/// # Errors
+/// [`SqueezeError::Codec`].
+pub(crate) fn context(
+    level: i32,
+    window_log: u32,
+    further: &[CParameter],
+) -> Result<CCtx<'static>, SqueezeError> {
+    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
+    let always = [
+        CParameter::CompressionLevel(level),
+        CParameter::WindowLog(window_log),
+        CParameter::ContentSizeFlag(false),
+    ];
+    for setting in always.iter().chain(further) {
+        context.set_parameter(*setting).map_err(|_| SqueezeError::Codec(NAME))?;
+    }
+    Ok(context)
 }
 
 /// Puts a chunk through an encoder and gives all that comes out, as `directive` has it.
@@ -252,17 +266,9 @@ pub fn compress_against(base: &[u8], body: &[u8], level: i32) -> Result<Bytes, S
     }
     let length = (base.len() + body.len()) as u64;
     let window_log = (u64::BITS - length.leading_zeros()).clamp(10, delta_window_log(base.len()));
-    let mut context = CCtx::try_create().ok_or(SqueezeError::Codec(NAME))?;
-    let settings = [
-        CParameter::CompressionLevel(level.clamp(LEAST_DELTA_LEVEL, 19)),
-        CParameter::WindowLog(window_log),
-        // The result is held, so a fault of whatever kind must not stay: four bytes say that it is none.
-        CParameter::ChecksumFlag(true),
-        CParameter::ContentSizeFlag(false),
-    ];
-    for setting in settings {
-        context.set_parameter(setting).map_err(|_| SqueezeError::Codec(NAME))?;
-    }
+    // The result is held, so a fault of whatever kind must not stay: four bytes say that it is none.
+    let further = [CParameter::ChecksumFlag(true)];
+    let mut context = context(level.clamp(LEAST_DELTA_LEVEL, 19), window_log, &further)?;
     context.ref_prefix(base).map_err(|_| SqueezeError::Codec(NAME))?;
     let mut output = Vec::with_capacity(zstd::zstd_safe::compress_bound(body.len()));
     context.compress2(&mut output, body).map_err(|_| SqueezeError::Codec(NAME))?;

@@ -89,6 +89,37 @@ pub fn fuzz_image(data: &[u8]) {
     }
 }
 
+/// Entry point of the fuzz target: the first byte chooses how a body crossed the hop, by itself, against a base, or as its origin coded
+/// it; the rest is decoded in chunks as long as the second byte says, up to 16 MB.
+pub fn fuzz_hop(data: &[u8]) {
+    const BASE: &[u8] =
+        b"<!doctype html><title>A base</title><p>What both ends hold, and what the next one begins with.";
+    let [choice, length, body @ ..] = data else { return };
+    let mut decoder = match choice % 4 {
+        0 => HopDecoder::default(),
+        1 => HopDecoder::against(BASE).expect("it can be a base"),
+        2 => HopDecoder::brotli(),
+        _ => HopDecoder::gzip(),
+    };
+    let mut total = 0;
+    for chunk in body.chunks(usize::from(*length).max(1)) {
+        decoder.feed(bytes::Bytes::copy_from_slice(chunk));
+        loop {
+            let piece = match decoder.pull() {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(_) => return,
+            };
+            assert!(!piece.is_empty() && piece.len() <= PIECE, "a piece is neither empty nor too large");
+            total += piece.len();
+            if total > 16 << 20 {
+                return;
+            }
+        }
+    }
+    let _ = decoder.is_complete();
+}
+
 /// Entry point of the fuzz target: the first byte chooses the coding, the rest is decoded up to 16 MB.
 pub fn fuzz_decode(data: &[u8]) {
     let Some((choice, body)) = data.split_first() else { return };

@@ -25,6 +25,10 @@ use table::{Behaviour, Origin, Step, all};
 /// No answer takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// From an answer to the next request. A cache may have an entry a moment after its client has the last byte, and no behaviour
+/// is about that moment.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// What the proxy under test has to have in its settings: some behaviours are of a field for chosen caches (RFC 9213) that it
 /// obeys, others of such a one that it does not.
 pub const SETTING: &str = "ground.origin.targets=Example-Cache-Control";
@@ -122,6 +126,9 @@ struct Way {
 
 async fn go_through(behaviour: &Behaviour, way: &Way, seen: &Mutex<Seen>) -> Result<(), String> {
     for (number, step) in behaviour.course.iter().enumerate() {
+        if number > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
         let before = locked(seen).len();
         let answer = tokio::time::timeout(PATIENCE, way.ask(step)).await;
         let answer = answer.unwrap_or_else(|_| Err("no answer came".into()));

@@ -2,155 +2,22 @@
 //! about; and nothing else is kept or given.
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::collections::HashMap;
+mod bases;
+mod site;
+
 use std::fs;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use farhop_control::Chosen;
-use farhop_events::Event;
-use farhop_htotp::RequestHead;
-use farhop_htotp::frame::Coding;
-use farhop_htotp::mirror::{BodyHash, HeldBody, Word};
-use farhop_htotp::session::Ask;
-use farhop_squeeze::HopDecoder;
-use farhop_store::{Disk, DiskOptions, Key};
-use farhop_transport::hop::Arrival;
 use http::Method;
-use support::{Origin, Pair, Peer, Reply, event, get, gzip, noise, request};
+use support::{Origin, Pair, Peer, Reply, get, gzip, noise, request};
 use tokio::time::sleep;
 
-/// Fields and body by path.
-type Answers = Arc<Mutex<HashMap<String, (String, Vec<u8>)>>>;
-/// Fields of a request.
-type Fields<'a> = &'a [(&'a str, &'a str)];
-
-/// An origin whose answers the test changes: fields and body by path. A question with their tag is answered with 304, in which
-/// fields are besides whose names begin with `again-`.
-struct Site {
-    origin: Origin,
-    answers: Answers,
-}
-
-impl Site {
-    async fn start() -> Site {
-        let answers = Answers::default();
-        let served = Arc::clone(&answers);
-        let origin = Origin::start(move |mut peer: Peer| {
-            let (fields, body) = served.lock().unwrap()[peer.path()].clone();
-            async move {
-                let tag = fields.split('|').map(str::trim).find_map(|field| field.strip_prefix("etag: "));
-                let asked = peer
-                    .head
-                    .lines()
-                    .find_map(|line| line.strip_prefix("if-none-match: "))
-                    .map(str::to_owned);
-                if let (Some(tag), Some(asked)) = (tag, asked)
-                    && asked.split(',').any(|one| one.trim().trim_start_matches("w/") == tag)
-                {
-                    let more = fields.split('|').filter_map(|field| field.trim().strip_prefix("again-"));
-                    let more: String = more.map(|field| format!("{field}\r\n")).collect();
-                    let head = "HTTP/1.1 304 Not Modified\r\n";
-                    peer.say(format!("{head}etag: {tag}\r\nx-said: again\r\n{more}\r\n")).await;
-                } else {
-                    peer.answer(&fields, body).await;
-                }
-                Some(peer)
-            }
-        })
-        .await;
-        Site { origin, answers }
-    }
-
-    fn put(&self, path: &str, fields: &str, body: &[u8]) {
-        self.answers.lock().unwrap().insert(path.into(), (fields.into(), body.to_vec()));
-    }
-
-    fn asked(&self) -> usize {
-        self.origin.requests().len()
-    }
-
-    fn with(&self, path: &str, fields: &[(&str, &str)]) -> RequestHead {
-        request(Method::GET, self.origin.addr, path, fields)
-    }
-}
-
-/// A folder in which the store outlives its grounds.
-struct Place(tempfile::TempDir);
-
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir().unwrap())
-    }
-
-    async fn start(&self) -> Pair {
-        self.start_with(&[]).await
-    }
-
-    /// The same under more settings.
-    async fn start_with(&self, settings: &[&str]) -> Pair {
-        let at = |name: &str| self.0.path().join(name).display().to_string();
-        let own = [format!("store.directory='{}'", at("store")), format!("store.key='{}'", at("key"))];
-        Pair::new(&[&own.each_ref().map(String::as_str)[..], settings].concat()).await
-    }
-
-    /// Ends a ground and waits until nothing of it has the store.
-    async fn stop(&self, pair: Pair) {
-        pair.ground.drain(Duration::ZERO).await;
-        drop(pair);
-        let key = Key::load_or_make(&self.0.path().join("key")).unwrap();
-        let link = farhop_replacement::Link {
-            round_trip: Duration::from_millis(50),
-            rate: farhop_units::BitRate::mbit(8),
-        };
-        let folder = self.0.path().join("store");
-        let options = DiskOptions { folder, size: 1 << 30, key, link };
-        while Disk::open(options.clone()).is_err() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    fn bodies(&self) -> Vec<PathBuf> {
-        let folders = fs::read_dir(self.0.path().join("store/bodies")).unwrap();
-        let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
-        files.map(|file| file.unwrap().path()).collect()
-    }
-}
-
-/// The answer to `head` for this user.
-async fn ask(pair: &Pair, user: u64, head: &RequestHead) -> Reply {
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1000);
-    let exchange = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let (mut sender, mut receiver) = pair.hop.ask(Ask { exchange, user, ..Ask::default() }, head);
-    sender.finish(None);
-    let reply = Reply::take(&mut receiver).await;
-    assert!(reply.whole, "{reply:?}");
-    reply
-}
-
-/// Likewise, and waits until it is kept.
-async fn ask_and_keep(pair: &Pair, user: u64, head: &RequestHead) -> Reply {
-    let mut told = pair.bus.subscribe();
-    let reply = ask(pair, user, head).await;
-    event(&mut told, |event| matches!(event, Event::Stored { .. }).then_some(())).await;
-    reply
-}
-
-fn status(reply: &Reply) -> u16 {
-    reply.head().status.as_u16()
-}
-
-fn field<'a>(reply: &'a Reply, name: &str) -> &'a str {
-    reply.head().fields.get(name).map_or("", |value| value.to_str().unwrap())
-}
-
-async fn entries(pair: &Pair) -> u64 {
-    pair.ground.on_disk().await["entries"].as_u64().unwrap()
-}
+use site::*;
 
 #[tokio::test]
 async fn what_anyone_may_have_is_fetched_once_for_all_users_and_after_a_restart() {
@@ -528,103 +395,6 @@ async fn what_is_damaged_on_disk_is_noticed_and_fetched_anew() {
         assert_eq!(site.asked(), before + 1, "{damage}");
         place.stop(pair).await;
     }
-}
-
-/// A text of so many lines, of which each fiftieth tells its version.
-fn text(lines: u64, version: u64) -> Vec<u8> {
-    let word = |line: u64| (line * line + if line % 50 == 7 { version } else { 0 }) << 20;
-    (0..lines).map(|line| format!("<p>{:x}\n", word(line))).collect::<String>().into_bytes()
-}
-
-/// What came against `base`, and the bytes that it took.
-async fn ask_against(pair: &Pair, head: &RequestHead, base: &[u8]) -> (Vec<u8>, usize) {
-    let (mut sender, mut receiver) = pair.ask(head, None);
-    sender.finish(None);
-    let (mut decoder, mut came, mut crossed) = (None, Vec::new(), 0);
-    loop {
-        match receiver.next().await {
-            Arrival::Answered { coding, .. } => {
-                assert_eq!(coding, Coding::Delta(BodyHash::of(base)), "of {} bytes", base.len());
-                decoder = Some(HopDecoder::against(base).unwrap());
-            }
-            Arrival::Body(bytes) => {
-                crossed += bytes.len();
-                let decoder = decoder.as_mut().unwrap();
-                decoder.feed(bytes);
-                while let Some(piece) = decoder.pull().unwrap() {
-                    came.extend_from_slice(&piece);
-                }
-            }
-            Arrival::Ended => return (came, crossed),
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-/// Tells ground that the remote holds it for everyone, and waits until ground knows so many that it has not itself.
-async fn tell_unknown(pair: &Pair, body: &[u8], count: u64) {
-    pair.hop.tell_mirror(Word::Holds(vec![HeldBody { user: None, hash: BodyHash::of(body) }]));
-    while pair.ground.status()["texts"]["unknown"] != count {
-        sleep(Duration::from_millis(5)).await;
-    }
-}
-
-#[tokio::test]
-async fn what_the_remote_holds_is_a_base_again_after_a_restart() {
-    let (place, site) = (Place::new(), Site::start().await);
-    // In one chunk of the disk, and in several, of which the later ones are read when it is gone from the store already.
-    let texts =
-        [("/0", 2_000), ("/1", 9_000), ("/2", 15_000), ("/3", 20_000), ("/4", 30_000), ("/5", 40_000)];
-    let put = |path, lines, version| {
-        let (coding, body) = match lines {
-            2_000 => ("gzip", gzip(&text(lines, version))),
-            _ => ("identity", text(lines, version)),
-        };
-        let fields = format!("cache-control: no-cache|etag: \"{version}\"|content-type: text/html");
-        site.put(path, &format!("{fields}|content-encoding: {coding}"), &body);
-    };
-    let pair = place.start().await;
-    let mut cold = Vec::new();
-    for (path, lines) in texts {
-        put(path, lines, 1);
-        cold.push(ask_and_keep(&pair, 7, &get(&site.origin, path)).await);
-    }
-    place.stop(pair).await;
-    let pair = place.start().await;
-    for ((path, lines), cold) in texts.into_iter().zip(cold) {
-        assert!(cold.body == text(lines, 1));
-        tell_unknown(&pair, &cold.body, 1).await;
-        put(path, lines, 2);
-        let (came, crossed) = ask_against(&pair, &get(&site.origin, path), &cold.body).await;
-        assert!(came == text(lines, 2));
-        assert!(crossed * 4 < cold.crossed, "{crossed} of {}", cold.crossed);
-    }
-}
-
-#[tokio::test]
-async fn what_has_left_grounds_memory_is_a_base_again_as_long_as_both_disks_hold_it() {
-    let (place, site) = (Place::new(), Site::start().await);
-    let put = |path, lines, version| {
-        // Neither is like the other.
-        let kind = if path == "/other" { "css" } else { "html" };
-        let fields = format!("cache-control: no-cache|etag: \"{version}\"|content-type: text/{kind}");
-        site.put(path, &fields, &text(lines, version));
-    };
-    let pair = place.start_with(&["squeeze.deltas=100 kB"]).await;
-    put("/text", 4_000, 1);
-    let head = get(&site.origin, "/text");
-    let cold = ask_and_keep(&pair, 7, &head).await;
-    pair.hop.tell_mirror(Word::Holds(vec![HeldBody { user: None, hash: BodyHash::of(&cold.body) }]));
-    while pair.ground.status()["texts"]["held"] != 1 {
-        sleep(Duration::from_millis(5)).await;
-    }
-    put("/other", 6_000, 1);
-    ask_and_keep(&pair, 7, &get(&site.origin, "/other")).await;
-    assert_eq!(pair.ground.status()["texts"]["held"], 0, "there is no room for both");
-    put("/text", 4_000, 2);
-    let (came, crossed) = ask_against(&pair, &head, &cold.body).await;
-    assert!(came == text(4_000, 2));
-    assert!(crossed * 4 < cold.crossed, "{crossed} of {}", cold.crossed);
 }
 
 #[tokio::test]
