@@ -211,7 +211,7 @@ fn a_bad_file_is_refused_with_line_and_reason() {
         "3: a link that Farhop knows is called 'geo-2m'; write another name",
     );
     refused(&hylas("[forward]\nrate = '8'"), "3: '8' is not a bit rate, write it like '8 Mbit/s'");
-    refused(&hylas("[forward]\nrate = 8"), "3: invalid type: integer `8`, expected a string");
+    refused(&hylas("[forward]\nrate = 8"), "3: invalid type: integer `8`, expected a text with its unit");
     refused(
         &hylas("[forward]\nrate = '0 bit/s'"),
         "3: at 0 bit/s nothing would ever pass; for a link that is not there \
@@ -266,6 +266,10 @@ fn a_bad_file_is_refused_with_line_and_reason() {
     refused(
         &hylas("[forward]\naccess = { wifi = { rate = '54 Mbit/s', queue = '1 KB' } }"),
         "3: a wireless LAN of 0 bit/s, or whose queue holds no packet of 1500 B, lets nothing through",
+    );
+    refused(
+        &hylas("[forward]\naccess = { wifi = { rate = '54 Mbit/s', retries = 256 } }"),
+        "3: 256 is none of 0 to 255",
     );
     refused(&hylas("[forward]\nqueue = '1 KB'"), "3: a queue of less than 1500 B drops every full packet");
     assert!(read(&hylas("[forward]\nspeed = '1 Mbit/s'")).unwrap_err().starts_with(

@@ -124,7 +124,7 @@ fn wifi_of(said: &Spanned<form::WifiForm>) -> Result<Wifi, Wrong> {
     let wifi = Wifi {
         rate: form.rate.0,
         loss: form.loss.map_or(0.0, |loss| loss.0.0),
-        retries: form.retries.unwrap_or(7).into(),
+        retries: form.retries.map_or(7, |count| count.0.into()),
         contention: form.contention.map_or(Duration::ZERO, |time| time.0),
         queue: form.queue.map_or(Bytes(300_000), |queue| queue.0),
     };

@@ -4,7 +4,7 @@ use farhop_units::{BitRate, Bytes};
 use serde::Deserialize;
 use std::time::Duration;
 
-use super::quantity::{Said, Share};
+use super::quantity::{Count, Said, Share};
 use crate::{DemandError, Entitlement, OnDemand, Others, Profile, Signalling, Volume};
 
 /// The table.
@@ -18,14 +18,14 @@ pub(super) struct Form {
     control_round: Option<Said<Duration>>,
     cra: Option<Said<BitRate>>,
     rbdc: Option<Said<BitRate>>,
-    rbdc_timeout: Option<u16>,
+    rbdc_timeout: Option<Count<{ u16::MAX }>>,
     volume: Option<VolumeForm>,
     #[serde(default)]
     fca: bool,
     request_loss: Option<Said<Share>>,
-    contention: Option<u16>,
+    contention: Option<Count<{ u16::MAX }>>,
     request: Option<Said<Bytes>>,
-    terminals: Option<u16>,
+    terminals: Option<Count<{ u16::MAX }>>,
     others: Option<OthersForm>,
 }
 
@@ -39,7 +39,7 @@ enum VolumeForm {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OthersForm {
-    terminals: u16,
+    terminals: Count<{ u16::MAX }>,
     rate: Said<BitRate>,
 }
 
@@ -72,14 +72,14 @@ impl Form {
                 },
                 fca: self.fca,
             },
-            rbdc_timeout: self.rbdc_timeout.unwrap_or(RBDC_TIMEOUT).into(),
+            rbdc_timeout: self.rbdc_timeout.map_or(RBDC_TIMEOUT, |count| count.0).into(),
             signalling: Signalling {
                 loss: self.request_loss.map_or(0.0, |share| share.0.0),
-                contention: self.contention.map(u32::from),
+                contention: self.contention.map(|count| count.0.into()),
                 size: self.request.map_or(Bytes(0), |request| request.0),
             },
-            terminals: self.terminals.unwrap_or(1).max(1),
-            others: self.others.map(|others| Others { terminals: others.terminals, rate: others.rate.0 }),
+            terminals: self.terminals.map_or(1, |count| count.0).max(1),
+            others: self.others.map(|others| Others { terminals: others.terminals.0, rate: others.rate.0 }),
         };
         link.check().map(|()| link)
     }

@@ -6,7 +6,7 @@ use serde_spanned::Spanned;
 use std::time::Duration;
 
 use super::demand;
-use super::quantity::{Said, Share};
+use super::quantity::{Count, Said, Share};
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -129,7 +129,7 @@ pub(super) struct Segment {
 pub(super) struct WifiForm {
     pub(super) rate: Said<BitRate>,
     pub(super) loss: Option<Said<Share>>,
-    pub(super) retries: Option<u8>,
+    pub(super) retries: Option<Count<255>>,
     pub(super) contention: Option<Said<Duration>>,
     pub(super) queue: Option<Said<Bytes>>,
 }

@@ -1,8 +1,9 @@
 //! Values of a satellite's file that are written as texts with their unit.
 
 use farhop_units::{BitRate, Bytes};
-use serde::de::{Deserialize, Deserializer, Error as _};
-use std::fmt::Display;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use std::fmt::{self, Display, Formatter};
+use std::marker::PhantomData;
 use std::time::Duration;
 
 /// Something that is written as a text.
@@ -17,8 +18,31 @@ pub(super) struct Said<T>(pub(super) T);
 
 impl<'de, T: Quantity> Deserialize<'de> for Said<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        T::read(&text).map(Said).map_err(D::Error::custom)
+        struct Text<T>(PhantomData<T>);
+        impl<T: Quantity> Visitor<'_> for Text<T> {
+            type Value = Said<T>;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("a text with its unit")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Said<T>, E> {
+                T::read(text).map(Said).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text(PhantomData))
+    }
+}
+
+/// A count as serde meets it, from 0 to a largest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Count<const MOST: u16>(pub(super) u16);
+
+impl<'de, const MOST: u16> Deserialize<'de> for Count<MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let said = i64::deserialize(deserializer)?;
+        let count = u16::try_from(said).ok().filter(|count| *count <= MOST);
+        count.map(Count).ok_or_else(|| D::Error::custom(format!("{said} is none of 0 to {MOST}")))
     }
 }
 
