@@ -5,7 +5,6 @@ mod asking;
 mod framed;
 mod guessed;
 mod learned;
-mod preceding;
 mod together;
 
 use std::collections::HashMap;
@@ -47,8 +46,6 @@ use crate::variant::{self, Purpose};
 pub(crate) use asking::request_head;
 use framed::may_be_asked_about;
 use guessed::{Guesses, Raised};
-pub(crate) use preceding::Preceding;
-use preceding::Texts;
 use together::for_anyone;
 
 /// The bundle of one load of one page, frames included. It ends with the last stream that is read for it.
@@ -66,8 +63,6 @@ pub(crate) struct Bundle {
     held_back: Mutex<HashMap<Url, Arc<Notify>>>,
     /// Promised, and only guessed.
     guessed: Guesses,
-    /// Nothing is pushed before these are answered.
-    texts: Texts,
     /// The remote answers the page by itself: its browser asks already.
     is_late: bool,
 }
@@ -132,14 +127,8 @@ impl Bundle {
             waiting: Mutex::default(),
             held_back: Mutex::default(),
             guessed: Guesses::default(),
-            texts: Texts::default(),
             is_late,
         })
-    }
-
-    /// A text of the page is about to be answered: what it names is fetched, and pushed once this is dropped.
-    pub(crate) fn precede(&self) -> Preceding {
-        self.texts.precede()
     }
 
     /// Promises on `sender` what was decided to be worth it, and begins to fetch it.
@@ -432,7 +421,7 @@ impl Bundle {
         if wish.is_guess() && length.is_none() {
             share.bind(most, Arc::clone(&wish.wanted));
         }
-        self.texts.answered().await;
+        wish.reading.is_answered().await;
         // The page may have come meanwhile.
         self.judge_anew(wish)?;
         let Some((promise, sender)) = self.push(wish) else { return Ok(0) };

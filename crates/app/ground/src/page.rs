@@ -12,8 +12,8 @@ use farhop_transport::hop::Sender;
 use http::StatusCode;
 use tokio::task::yield_now;
 
-use crate::bundle::{Bundle, Preceding};
-use crate::reading::{Decided, Reading};
+use crate::bundle::Bundle;
+use crate::reading::{Decided, Preceding, Reading};
 use crate::treatment::{codings, media_type};
 
 /// A body that decodes to more is not read further.
@@ -99,7 +99,7 @@ impl Page {
 
     /// Where this is the document: it is about to be answered, ahead of what it names.
     pub(crate) fn precede(&self) -> Option<Preceding> {
-        matches!(self.what, What::Document).then(|| self.bundle.precede())
+        matches!(self.what, What::Document).then(|| self.reading.precede())
     }
 
     /// Follows the `Link` fields of `head`.

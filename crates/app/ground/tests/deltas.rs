@@ -463,6 +463,26 @@ async fn a_page_whose_head_is_sent_ahead_crosses_as_what_differs_while_it_comes(
 }
 
 #[tokio::test]
+async fn of_a_long_text_that_comes_slowly_all_that_is_here_crosses_before_the_rest_comes() {
+    const FIRST: usize = 300_000;
+    let page = |versions: std::ops::Range<u64>| versions.flat_map(text).collect::<Vec<u8>>();
+    let before = page(0..50);
+    let after = [page(0..20), text(1_000), page(21..50)].concat();
+    assert!((FIRST + 100_000..1 << 20).contains(&after.len()), "{}", after.len());
+    let bodies = Arc::new(Mutex::new(before.clone()));
+    let more = Arc::new(tokio::sync::Notify::new());
+    let origin = halting(Arc::clone(&bodies), FIRST, Arc::clone(&more)).await;
+    let pair = Pair::undoing(&["squeeze.zstd_level=9"]).await;
+    let cold = ask_halting(&pair, &origin, &more, FIRST, &[]).await;
+    assert!(cold.body == before);
+    tell(&pair, None, &before, 1).await;
+    bodies.lock().unwrap().clone_from(&after);
+    let came = ask_halting(&pair, &origin, &more, FIRST, &before).await;
+    assert_eq!(came.coding, Coding::Delta(BodyHash::of(&before)));
+    assert!(came.body == after && came.crossed * 2 < cold.crossed, "{} of {}", came.crossed, cold.crossed);
+}
+
+#[tokio::test]
 async fn a_remote_that_reads_deltas_of_one_frame_alone_gets_what_comes_slowly_by_itself() {
     const FIRST: usize = 3_000;
     let bodies = Arc::new(Mutex::new(text(1)));

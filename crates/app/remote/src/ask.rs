@@ -140,6 +140,7 @@ impl<'a> Asking<'a> {
                 self.crossing.take().ok_or(NotAnswered::Lost)?
             }
         };
+        let mut is_plain = false;
         loop {
             let early = tokio::select! {
                 // What ground says to a request that breaks off says less than why it does.
@@ -181,6 +182,12 @@ impl<'a> Asking<'a> {
                     let Some(decoding) = bodies::decoding(self.remote, hop, user, coding).await else {
                         if !self.exchange.fetch.is_repeatable() {
                             return Err(NotAnswered::Lost);
+                        }
+                        if std::mem::replace(&mut is_plain, true) {
+                            let detail = "the far end codes against what it was told is not here";
+                            let error = "proxy_internal_error";
+                            let trouble = Trouble::new(StatusCode::BAD_GATEWAY, Side::Ground, error, detail);
+                            return Err(NotAnswered::Trouble(trouble));
                         }
                         // Two streams must not have one number.
                         drop(crossed);

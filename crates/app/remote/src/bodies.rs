@@ -93,7 +93,10 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
         let wanted = HeldBody { user: whose, hash };
         if let Some(base) = bodies.bytes(remote, wanted).await {
             let kilobytes = u32::try_from(delta_memory(base.len()).div_ceil(1024)).ok()?;
-            let permit = Arc::clone(&bodies.decoders).try_acquire_many_owned(kilobytes).ok()?;
+            let room = Arc::clone(&bodies.decoders).acquire_many_owned(kilobytes);
+            // To ask anew takes a round trip at the least.
+            let patience = hop.rtt().unwrap_or_default();
+            let permit = tokio::time::timeout(patience, room).await.ok()?.ok()?;
             return Some(Decoding::Coded(HopDecoder::against(&base).ok()?, Some(permit)));
         }
     }

@@ -13,9 +13,11 @@ use farhop_htotp::ResponseHead;
 use farhop_store::{Body, Held, Partition};
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode};
+use tokio::time::Instant;
 use url::Url;
 
 use crate::Remote;
+use crate::answers::Trouble;
 use crate::completing::Beginning;
 use crate::desk::{Answering, Promised};
 use crate::exchange::Exchange;
@@ -36,6 +38,8 @@ pub(crate) enum Found {
     Promised { head: Arc<ResponseHead>, body: Body, early: bool },
     /// With 304: the client holds what was promised already.
     Unchanged { head: ResponseHead, early: bool },
+    /// With why ground could not reach the origin when it fetched what it had promised, a moment ago.
+    Failed(Trouble),
     /// Only a stored answer was wanted, and there is none.
     Unsatisfiable,
     /// By asking, with what is held of it.
@@ -105,7 +109,7 @@ fn unforeseen(fields: &HeaderMap) -> Crossing {
 }
 
 async fn look(remote: &Remote, exchange: &Exchange) -> Found {
-    let Exchange { user, fetch, course, .. } = exchange;
+    let Exchange { user, fetch, course, caught_at, .. } = exchange;
     let exchange = exchange.id;
     let fields = &fetch.head.fields;
     if !fetch.may_be_answered_here() {
@@ -180,6 +184,16 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
     // RFC 9111 §5.2.1.7.
     if RequestDirectives::of(fields).only_if_cached {
         return Found::Unsatisfiable;
+    }
+    // To ask again takes a round trip and comes to the same. What is held may stand in for errors, and where a client's connection was
+    // caught, the address that it led to may answer.
+    if why == Crossing::PromiseWithdrawn && meanwhile.stale.is_none() && caught_at.is_none() {
+        let (host, port) = (fetch.url.host_str(), fetch.url.port_or_known_default());
+        let failed =
+            host.zip(port).and_then(|(host, port)| remote.unreachable().why(host, port, Instant::now()));
+        if let Some(trouble) = failed {
+            return Found::Failed(trouble);
+        }
     }
     Found::Ask { why, field, held: meanwhile }
 }

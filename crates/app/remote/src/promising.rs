@@ -9,14 +9,16 @@ use farhop_consent::Decision;
 use farhop_events::ExchangeId;
 use farhop_freshness::Part;
 use farhop_htotp::RequestHead;
-use farhop_htotp::frame::Priority;
+use farhop_htotp::frame::{Failure, Priority};
 use farhop_transport::hop::{Hop, Receiver};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use url::Url;
 
 use crate::Remote;
+use crate::answers::Trouble;
 use crate::arriving::{self, Early};
 use crate::bodies;
 use crate::collapse::{self, Leading, Outcome, Wish};
@@ -247,6 +249,17 @@ async fn gone(mut state: watch::Receiver<Promised>) {
     }
 }
 
+/// Remembers that ground could not connect, so that who asks for what was promised is told at once.
+fn note_unreachable(remote: &Remote, url: &Url, failure: &Failure) {
+    const NOT_REACHED: [&str; 4] =
+        ["dns_error", "connection_refused", "connection_timeout", "destination_ip_unroutable"];
+    if NOT_REACHED.contains(&&*failure.token)
+        && let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default())
+    {
+        remote.unreachable().note(host, port, Trouble::from_ground(failure), Instant::now());
+    }
+}
+
 /// Takes in a promised response: its head to the desk, its body to whoever waits, and to the repository where it may
 /// be kept. What it promises in turn belongs to the same page.
 async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) {
@@ -264,7 +277,11 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
             Early::Promised(offer) => page.promised(offer).await,
             Early::Validating(validating) => page.validating(validating).await,
             Early::Informed(_) => {}
-            Early::Failed(_) | Early::Lost => return remote.desk().withdraw(id, remote.now()),
+            Early::Failed(failure) => {
+                note_unreachable(remote, &known.url, &failure);
+                return remote.desk().withdraw(id, remote.now());
+            }
+            Early::Lost => return remote.desk().withdraw(id, remote.now()),
         }
     };
     // Without its base it is of no use; whoever asks for it then is answered in the ordinary way.

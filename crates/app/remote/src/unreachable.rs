@@ -1,6 +1,6 @@
 //! Hosts to which ground could not connect a moment ago. A client's CONNECT is answered before ground has connected, so
 //! that nothing of its first round trip is lost; when ground then fails, the client can only be cut off. It will ask again:
-//! then it is told why.
+//! then it is told why. So is who asks for what ground had promised and could not fetch for that reason.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

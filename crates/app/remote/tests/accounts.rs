@@ -10,7 +10,7 @@ use farhop_events::{Event, ExchangeId, Subscription};
 use farhop_htotp::frame::{Coding, Priority};
 use http::HeaderValue;
 use support::{
-    Asked, CACHEABLE, PATIENCE, UNCACHEABLE, World, answer, answer_with, failure, head, predicted, world,
+    Asked, CACHEABLE, PATIENCE, UNCACHEABLE, World, answer, answer_with, head, predicted, withdrawn, world,
 };
 use tokio::time::timeout;
 
@@ -50,7 +50,7 @@ async fn load(world: &World, promised: &[(&str, Option<Push>)]) {
                 stream.write(Bytes::from_static(body.as_bytes())).await.unwrap();
                 stream.finish(None);
             }
-            None => stream.fail(failure()),
+            None => stream.fail(withdrawn()),
         }
     }
     sender.answer(&head(UNCACHEABLE), Coding::Identity, None);

@@ -15,7 +15,7 @@ use farhop_transport::path::PathPlan;
 use http::StatusCode;
 use support::{
     Asked, BROWSER, CACHEABLE, REFERER, UNCACHEABLE, World, answer, failure, head, page, read_until, send,
-    world_on,
+    withdrawn, world_on,
 };
 use tokio::net::TcpStream;
 
@@ -283,7 +283,7 @@ async fn a_promise_that_is_taken_back_or_is_for_one_alone_answers_nobody_who_wai
         answer(other).await;
         let push = world.hop.push(promise).unwrap();
         match is_withdrawn {
-            true => push.fail(failure()),
+            true => push.fail(withdrawn()),
             false => give(push, UNCACHEABLE, "of the first").await,
         }
         give(crosses(&world, "/a.css").await.sender, UNCACHEABLE, "of the second").await;

@@ -13,7 +13,7 @@ use farhop_transport::hop::{Gone, Incoming, Sender};
 use http::Method;
 use support::{
     Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page,
-    predicted, read_until, send, until, world,
+    predicted, read_until, send, until, withdrawn, world,
 };
 use tokio::time::timeout;
 
@@ -208,9 +208,27 @@ async fn a_promise_that_is_taken_back_sends_whoever_waits_to_ask() {
     let world = world().await;
     let (_, promise) = page(&world).await;
     let waiting = world.get("/a.css", &format!("{BROWSER}{REFERER}")).await;
-    world.hop.push(promise).unwrap().fail(failure());
+    world.hop.push(promise).unwrap().fail(withdrawn());
     answer_with(&world, "asked after all").await;
     assert!(answer(waiting).await.contains("asked after all"));
+}
+
+#[tokio::test]
+async fn what_ground_cannot_reach_is_told_to_who_asks_for_what_was_promised_of_it_and_to_nobody_else() {
+    let world = world().await;
+    let (_, promise) = page(&world).await;
+    let waiting = world.get("/a.css", &format!("{BROWSER}{REFERER}")).await;
+    world.hop.push(promise).unwrap().fail(failure());
+    let told = answer(waiting).await;
+    assert!(told.starts_with("HTTP/1.1 502 ") && told.contains("error=connection_refused"), "{told}");
+    assert_eq!(world.crossed(), 1, "the document alone");
+    // It asked later, and in the same words.
+    let told = answer(world.get("/a.css", &format!("{BROWSER}{REFERER}")).await).await;
+    assert!(told.starts_with("HTTP/1.1 502 "), "{told}");
+    // Nobody had promised this.
+    let other = world.get("/b.css", &format!("{BROWSER}{REFERER}")).await;
+    answer_with(&world, "reached after all").await;
+    assert!(answer(other).await.contains("reached after all"));
 }
 
 #[tokio::test]
@@ -335,7 +353,7 @@ async fn a_promise_taken_back_under_a_request_with_conditions_lets_it_cross_with
     let world = world().await;
     let (_, promise) = page(&world).await;
     let waiting = world.get("/a.css", &format!("{BROWSER}{REFERER}if-none-match: \"1\"\r\n")).await;
-    world.hop.push(promise).unwrap().fail(failure());
+    world.hop.push(promise).unwrap().fail(withdrawn());
     let Asked { head: asked, mut sender, .. } = world.asked().await;
     assert_eq!(asked.fields["if-none-match"], "\"1\"");
     sender.answer(&head(UNCACHEABLE), Coding::Identity, None);

@@ -89,12 +89,10 @@ impl Estimate {
 
     /// Takes in a report on numbers up to `sent`; false for one that is old or speaks of packets never sent.
     pub fn update(&mut self, report: &Report, sent: u32) -> bool {
-        let fresh = report.newest.wrapping_sub(self.last.newest);
-        let outstanding = sent.wrapping_sub(self.last.newest);
-        if fresh > outstanding || fresh == 0 {
+        if !self.is_news(report, sent) {
             return false;
         }
-        let packets = f64::from(fresh);
+        let packets = f64::from(report.newest.wrapping_sub(self.last.newest));
         let share = |new: u32, old: u32| (f64::from(new.wrapping_sub(old)) / packets).min(1.0);
         let (loss, runs) = (share(report.lost, self.last.lost), share(report.runs, self.last.runs));
         self.seen += packets;
@@ -106,6 +104,18 @@ impl Estimate {
         self.last = *report;
         self.judge();
         true
+    }
+
+    /// Whether a report tells of packets up to `sent` that none has told of before.
+    pub fn is_news(&self, report: &Report, sent: u32) -> bool {
+        let fresh = report.newest.wrapping_sub(self.last.newest);
+        let outstanding = sent.wrapping_sub(self.last.newest);
+        fresh > 0 && fresh <= outstanding
+    }
+
+    /// Learns nothing from a report: what it tells of met a queue of this end's own.
+    pub fn pass_over(&mut self, report: &Report) {
+        self.last = *report;
     }
 
     /// Has `loss` taken for true as far as nothing has been seen: what the other direction loses, which often crosses the same

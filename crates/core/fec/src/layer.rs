@@ -89,6 +89,11 @@ impl Layer {
         self.sender.remember(loss.clamp(0.0, 1.0));
     }
 
+    /// QUIC has measured the round trip of the empty path, or finds that it has changed.
+    pub fn fit(&mut self, rtt: Duration) {
+        self.sender.fit(rtt);
+    }
+
     /// QUIC has been given `bytes` of a stream that are all there is of it for now, and sends them next: a head, an object or the
     /// end of one. Once they are out they are repaired at once, as far as the share allows; an `urgent` one rather than others.
     pub fn expect(&mut self, bytes: usize, urgent: bool) {
@@ -129,7 +134,7 @@ impl Layer {
                 Outcome::Taken
             }
             Some(Datagram::Report(report)) => {
-                self.sender.handle_report(&report);
+                self.sender.handle_report(now, &report);
                 Outcome::Taken
             }
             Some(Datagram::Hello(hello)) if self.greeting.handle(now, &hello) => Outcome::Taken,

@@ -21,6 +21,7 @@ mod greeting;
 pub mod halves;
 mod layer;
 mod loss;
+mod queue;
 mod receiver;
 mod sender;
 mod symbol;

@@ -44,6 +44,8 @@ pub(crate) struct Receiver {
     told: (Report, Duration),
     /// Kept packets have come since.
     in_use: bool,
+    /// So was the last one.
+    kept: bool,
     last: Duration,
     counters: Received,
 }
@@ -60,6 +62,7 @@ impl Receiver {
             rtt,
             told: (Report { newest, ..Report::default() }, now),
             in_use: false,
+            kept: false,
             last: now,
             counters: Received::default(),
         }
@@ -103,6 +106,7 @@ impl Receiver {
         }
         self.last = now;
         self.losses.arrived(source.sequence);
+        self.kept = source.kept;
         if source.kept {
             self.in_use = true;
             self.decoder.insert(source.sequence, source.packet);
@@ -154,9 +158,10 @@ impl Receiver {
         Some(report)
     }
 
-    /// Share of packets that get lost on their way here, as far as was reported.
+    /// Share of packets that get lost on their way here, as far as was reported and the other end repairs: it knows better whether
+    /// they get lost in a queue of its own.
     pub(crate) fn loss(&self) -> f64 {
-        self.estimate.loss()
+        if self.kept { self.estimate.loss() } else { 0.0 }
     }
 
     /// When what is held can bring back nothing that QUIC has not sent again.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::encoder::Encoder;
 use crate::ends::{Ended, Ends};
 use crate::estimate::Estimate;
+use crate::queue::Queue;
 use crate::symbol::LENGTH;
 use crate::wire::{self, HEADER, ROOM, Repair, Report, Source};
 
@@ -47,6 +48,7 @@ pub(crate) struct Sender {
     next: u32,
     encoder: Encoder,
     estimate: Estimate,
+    queue: Queue,
     /// Most bytes of repair for each byte sent.
     most: f64,
     share: f64,
@@ -80,6 +82,7 @@ impl Sender {
             next: first,
             encoder: Encoder::new(first),
             estimate: Estimate::new(first.wrapping_sub(1)),
+            queue: Queue::new(rtt),
             most,
             share: 0.0,
             loud,
@@ -120,6 +123,7 @@ impl Sender {
     /// The packets of the last [`Sender::frame`] are on their way.
     pub(crate) fn sent(&mut self, now: Duration, packets: &[u8], stride: usize) {
         self.longest = self.longest.max(stride);
+        self.queue.sent(now, self.next);
         for packet in packets.chunks(stride) {
             if self.share > 0.0 {
                 self.encoder.push(now, self.next, packet);
@@ -144,9 +148,15 @@ impl Sender {
     }
 
     /// Takes in what the other end has seen.
-    pub(crate) fn handle_report(&mut self, report: &Report) {
-        if !self.estimate.update(report, self.next.wrapping_sub(1)) {
+    pub(crate) fn handle_report(&mut self, now: Duration, report: &Report) {
+        let sent = self.next.wrapping_sub(1);
+        if !self.estimate.is_news(report, sent) {
             return;
+        }
+        if self.queue.stands(now, report.newest) {
+            self.estimate.pass_over(report);
+        } else {
+            self.estimate.update(report, sent);
         }
         let new = |new: u32, old: u32| u64::from(new.wrapping_sub(old));
         self.counters.lost += new(report.lost, self.reported.lost);
@@ -166,6 +176,11 @@ impl Sender {
     pub(crate) fn remember(&mut self, loss: f64) {
         self.estimate.remember(loss);
         self.follow();
+    }
+
+    /// Takes in the round trip of the empty path.
+    pub(crate) fn fit(&mut self, rtt: Duration) {
+        self.queue.fit(rtt);
     }
 
     fn follow(&mut self) {

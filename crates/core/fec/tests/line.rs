@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{DELAY, Pair};
+use support::{Bottleneck, DELAY, Pair};
 
 fn compare(actual: &[String], expected: &[&str]) {
     assert_eq!(actual, expected, "\n{}\n", actual.join("\n"));
@@ -112,6 +112,39 @@ fn a_direction_that_has_carried_little_goes_by_the_other() {
     // The far end has sent nothing, and can know no more.
     let told = pair.far.counters().sent;
     assert!(told.sources == 0 && told.share > 0.05, "{told:?}");
+}
+
+/// 8 Mbit/s, and a queue of a round trip's bytes and a little less.
+const BOTTLENECK: Bottleneck = Bottleneck { rate: 1e6, limit: 600_000.0, free: Duration::ZERO };
+
+fn stream(pair: &mut Pair, batches: usize, pause: Duration) {
+    for _ in 0..batches {
+        pair.send(10, 1400, 1400);
+        pair.run_until(pair.now + pause);
+    }
+}
+
+#[test]
+fn what_ones_own_queue_drops_asks_for_no_repairs_in_either_direction() {
+    let mut pair = Pair::new(0.0, 1.0, 1);
+    pair.bottleneck = Some(BOTTLENECK);
+    // A controller's saw teeth: a quarter more than the link takes, then a tenth less.
+    for _ in 0..12 {
+        stream(&mut pair, 240, Duration::from_micros(11_200));
+        stream(&mut pair, 440, Duration::from_micros(15_500));
+    }
+    let (near, far) = (pair.near.counters(), pair.far.counters());
+    assert!(near.sent.lost > 300, "{near:?}");
+    assert_eq!((near.sent.repairs, near.sent.share, far.sent.share), (0, 0.0, 0.0));
+}
+
+#[test]
+fn what_is_lost_at_random_is_repaired_over_a_queue_of_a_quarter_of_a_round_trip() {
+    let mut pair = Pair::new(0.01, 1.0, 1);
+    pair.bottleneck = Some(BOTTLENECK);
+    pair.send(110, 1400, 1400);
+    stream(&mut pair, 200, Duration::from_millis(15));
+    assert!(pair.near.counters().sent.share > 0.03);
 }
 
 #[test]

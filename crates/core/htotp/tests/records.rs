@@ -173,9 +173,55 @@ fn after_a_pause_records_are_short_again() {
     let mut path = Path::new(10, 1_448);
     path.ground.fit(BitRate::mbit(50));
     assert!(records(&mut path.ground, 1 << 20).iter().any(|length| *length >= FULL));
-    // It has had nothing to send: the kernel may begin slowly again.
+    // It has had nothing to send, nor when it was asked again: the kernel may begin slowly again.
+    assert_eq!(next(&mut path.ground), 0);
     let lengths = records(&mut path.ground, 5_000);
     assert!(lengths.len() > 3 && lengths.iter().all(|length| *length + AROUND <= SEGMENTS[1]), "{lengths:?}");
+}
+
+#[test]
+fn a_download_that_is_handed_over_piece_by_piece_goes_in_long_records() {
+    let mut path = Path::new(10, 1_448);
+    path.ground.fit(BitRate::mbit(50));
+    let id = path.ground.open(Direction::One);
+    let mut lengths = Vec::new();
+    for _ in 0..64 {
+        path.ground.write(id, vec![vec![7; 16 << 10].into()], false, 0);
+        lengths.extend(std::iter::from_fn(|| Some(next(&mut path.ground)).filter(|it| *it > 0)));
+    }
+    assert!(lengths.len() < 200, "{lengths:?}");
+}
+
+#[test]
+fn what_many_streams_say_fits_into_the_first_segment_too() {
+    let mut path = Path::new(10, 1_448);
+    for _ in 0..300 {
+        let id = path.ground.open(Direction::Both);
+        path.ground.write(id, vec![vec![7; 10].into()], false, 0);
+        path.ground.reset(id, 1 << 40);
+        path.ground.stop(id, 1 << 40);
+    }
+    let lengths: Vec<usize> =
+        std::iter::from_fn(|| Some(next(&mut path.ground)).filter(|it| *it > 0)).collect();
+    assert!(lengths.len() > 3 && lengths.iter().all(|length| *length + AROUND <= SEGMENTS[1]), "{lengths:?}");
+}
+
+#[test]
+fn records_of_lanes_that_are_busy_together_share_the_links_time() {
+    let mut ground = Path::new(10, 1_448).ground;
+    (1..8).for_each(|_| _ = ground.add_lane());
+    ground.fit(BitRate::mbit(10));
+    for _ in 0..8 {
+        let id = ground.open(Direction::One);
+        ground.write(id, vec![vec![7; 1 << 20].into()], false, 0);
+    }
+    let mut longest = [0; 8];
+    for lane in (0..8).cycle().take(400) {
+        let mut record = BytesMut::new();
+        ground.poll_output(lane, &mut record);
+        longest[lane] = record.len().max(longest[lane]);
+    }
+    assert!(longest.iter().all(|length| (3_000..4_000).contains(length)), "{longest:?}");
 }
 
 #[test]

@@ -44,6 +44,9 @@ impl Tail {
     }
 }
 
+/// Frames of a text at most, of which a reader sets up each anew: encoders here make two.
+const MOST_FRAMES: u8 = 16;
+
 /// Codes a text that is still coming against a base that its reader has.
 pub struct DeltaEncoder {
     /// The frame under way.
@@ -146,6 +149,11 @@ impl DeltaEncoder {
         Ok((coded, self.saved()))
     }
 
+    /// Whether the rest goes by itself, and nothing remembers the base any more.
+    pub fn is_alone(&self) -> bool {
+        self.alone.is_none()
+    }
+
     fn saved(&self) -> usize {
         self.by_itself.saturating_sub(self.taken)
     }
@@ -175,13 +183,14 @@ fn frame(dictionary: &[u8], level: i32, window_log: u32) -> Result<CCtx<'static>
 /// Frames one after the other, of which the first refers to a base and each that follows to the end of what came before it.
 pub(crate) struct Chain {
     frame: Zstd,
+    frames: u8,
     tail: Tail,
 }
 
 impl Chain {
     /// Refuses frames with a window beyond 2^`window_log` bytes.
     pub(crate) fn new(base: &[u8], window_log: u32) -> Result<Self, SqueezeError> {
-        Ok(Chain { frame: Zstd::against(base, window_log)?, tail: Tail::default() })
+        Ok(Chain { frame: Zstd::against(base, window_log)?, frames: 1, tail: Tail::default() })
     }
 }
 
@@ -192,6 +201,10 @@ impl Stage for Chain {
 
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Stepped, SqueezeError> {
         if self.frame.is_complete() && !input.is_empty() {
+            if self.frames == MOST_FRAMES {
+                return Err(SqueezeError::invalid(NAME, "it has too many frames"));
+            }
+            self.frames += 1;
             self.frame = Zstd::against(self.tail.bytes(), UNKNOWN_WINDOW_LOG)?;
         }
         let stepped = self.frame.step(input, output)?;

@@ -116,6 +116,16 @@ fn a_window_beyond_the_bound_is_refused() {
     assert!(decode(b"base", &coded, 4096).is_err());
 }
 
+#[test]
+fn a_text_of_very_many_frames_is_refused() {
+    let base = text(2_000, 1);
+    let mut coded = compress_against(&base, &text(2_000, 2), 9).unwrap().to_vec();
+    for _ in 0..100 {
+        coded.extend_from_slice(&compress(b"", 3).unwrap());
+    }
+    assert!(matches!(decode(&base, &coded, 4_096), Err(SqueezeError::Invalid { .. })));
+}
+
 /// A text that streams against a base in such chunks; what it takes, with a name of 16 bytes, and what it would take by itself.
 /// `None` where it is not begun against the base.
 fn streamed(base: &[u8], text: &[u8], (first, chunk): (usize, usize), level: i32) -> Option<(usize, usize)> {

@@ -14,7 +14,7 @@ mod flight;
 use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use farhop_fec::wire::TOKEN;
 use farhop_units::Bytes;
@@ -56,6 +56,17 @@ pub(crate) fn send_by(connection: &Connection, socket: &Arc<FecSocket>, token: O
     let to = connection.remote_address();
     if let Some(controller) = woken(connection) {
         *controller.way.lock() = Some(Sending { socket: Arc::downgrade(socket), to, token });
+    }
+}
+
+/// Has the repairs of a connection know how long its path takes when it is empty.
+pub(crate) fn fit(connection: &Connection, rtt: Duration) {
+    let Some(woken) = woken(connection) else { return };
+    let way = woken.way.lock();
+    if let Some(sending) = &*way
+        && let Some(socket) = sending.socket.upgrade()
+    {
+        socket.fit(sending.to, rtt);
     }
 }
 

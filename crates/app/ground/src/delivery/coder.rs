@@ -32,6 +32,14 @@ impl Coder {
         }
     }
 
+    /// Whether it takes no more than an encoder that knows no base.
+    pub(super) fn is_alone(&self) -> bool {
+        match self {
+            Coder::Alone(_) => true,
+            Coder::Against(_, encoder) => encoder.is_alone(),
+        }
+    }
+
     /// What decodes to all that was put in so far.
     pub(super) fn chunk(&mut self, chunk: &[u8]) -> Result<Bytes, SqueezeError> {
         match self {
@@ -70,11 +78,14 @@ impl Flow<'_> {
         }
         let permit = self.ground.encoders.try_acquire_many(permits as u32).ok()?;
         let hash = base.hash;
-        let (encoder, coded) =
-            delta_encoder(&self.ground.squeezing, base, beginning.clone(), self.level).await?;
+        // The head goes once this is coded; the rest of what is here follows as it is coded.
+        let first = beginning.slice(..beginning.len().min(LONG));
+        let rest = beginning.slice(first.len()..);
+        let (encoder, coded) = delta_encoder(&self.ground.squeezing, base, first.clone(), self.level).await?;
         // What its origin coded so well is left for what is better by far: nothing tells what would be made of its rest.
         let untouched = self.untouched.as_ref().filter(|_| self.is_as_good_untouched());
-        if untouched.is_some_and(|untouched| 2 * (coded.len() + BodyHash::LENGTH) > untouched.gathered()) {
+        let share = |all: usize| all * first.len() / beginning.len();
+        if untouched.is_some_and(|it| 2 * (coded.len() + BodyHash::LENGTH) > share(it.gathered())) {
             return None;
         }
         self.touch();
@@ -83,10 +94,13 @@ impl Flow<'_> {
         }
         self.encoder = Some((Coder::Against(hash, Box::new(encoder)), permit));
         sender.answer(&self.head, Coding::Delta(hash), None);
-        self.coded_ahead = beginning.len();
+        self.coded_ahead = first.len();
         // What it names is promised ahead of it.
-        let taken = self.take_all(sender, beginning.clone()).await;
-        Some(taken.and_then(|()| self.enqueue(coded)).err().map(Err))
+        let mut taken = self.take_all(sender, first).await.and_then(|()| self.enqueue(coded));
+        if taken.is_ok() {
+            taken = self.take_all(sender, rest).await;
+        }
+        Some(taken.err().map(Err))
     }
 }
 

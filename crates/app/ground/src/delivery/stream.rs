@@ -161,12 +161,15 @@ impl Flow<'_> {
     /// Codes what is gathered.
     pub(super) async fn flush(&mut self) -> Result<(), Failure> {
         let gathered = std::mem::take(&mut self.gathered);
-        let Some((encoder, _)) = &mut self.encoder else { return Ok(()) };
+        let Some((encoder, permit)) = &mut self.encoder else { return Ok(()) };
         let coded = self
             .ground
             .squeezing
             .counted(|| encoder.chunk(&gathered))
             .map_err(|error| failure::internal(&error))?;
+        if encoder.is_alone() {
+            drop(permit.split(permit.num_permits().saturating_sub(1)));
+        }
         self.enqueue(coded)?;
         yield_now().await;
         Ok(())

@@ -3,6 +3,7 @@
 
 mod awaited;
 mod opening;
+mod preceding;
 mod refusal;
 mod standing;
 
@@ -30,6 +31,8 @@ use crate::treatment::{charset, media_type};
 use awaited::Awaited;
 pub(crate) use opening::nonce;
 use opening::{agent, document, info, nonce_of, options};
+pub(crate) use preceding::Preceding;
+use preceding::Texts;
 use refusal::{is_confined, is_refused};
 use standing::Standing;
 
@@ -60,6 +63,8 @@ pub(crate) struct Reading {
     nonce: OnceLock<Option<Box<str>>>,
     /// The same of a policy in its mark-up.
     nonce_within: OnceLock<Box<str>>,
+    /// What it names is not pushed before it is answered.
+    texts: Texts,
 }
 
 impl Reading {
@@ -84,8 +89,8 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let standing = Standing::page(load, known, matching, settings);
-        let (awaited, before, nonce, nonce_within) = <_>::default();
-        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within })
+        let (awaited, before, nonce, nonce_within, texts) = <_>::default();
+        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within, texts })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -127,8 +132,18 @@ impl Reading {
         let options = Options { default_icon: false, matching, scripting, ..own };
         let document = Mutex::new(document(&standing.url(), response, options));
         let named = Mutex::new(Named::new(response).map(Arc::new));
-        let (awaited, before, nonce, nonce_within) = <_>::default();
-        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within })
+        let (awaited, before, nonce, nonce_within, texts) = <_>::default();
+        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within, texts })
+    }
+
+    /// It is about to be answered: what it names is fetched, and pushed once this is dropped.
+    pub(crate) fn precede(&self) -> Preceding {
+        self.texts.precede()
+    }
+
+    /// Completes when it is answered.
+    pub(crate) async fn is_answered(&self) {
+        self.texts.answered().await;
     }
 
     /// Reads on, and decides about what that finds.

@@ -182,12 +182,17 @@ impl Exchange {
     fn client_head(&self, head: &ResponseHead) -> Head {
         let mut fields = head.fields.clone();
         farhop_freshness::conceal(&mut fields);
+        self.keep_here(&mut fields);
+        Head { status: head.status, fields }
+    }
+
+    /// Leaves out what leads the client past this proxy.
+    pub(super) fn keep_here(&self, fields: &mut HeaderMap) {
         // A client that does not know of a proxy, or thinks to speak with the origin itself, would go where the field leads, which is
         // HTTP/3 and past all that is done for it here (decision 0115).
         if self.caught_at.is_some() || self.fetch.head.scheme == "https" {
             fields.remove(ALT_SVC);
         }
-        Head { status: head.status, fields }
     }
 
     /// Asks for the rest of a body whose carrier was lost. The part that the client has is compared by hash at ground;

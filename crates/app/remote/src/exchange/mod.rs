@@ -88,6 +88,7 @@ impl Exchange {
                     None => self.ask_after_all(remote, body, responder).await,
                 }
             }
+            Found::Failed(trouble) => self.fail(&remote, responder, trouble).await,
             Found::Unsatisfiable => {
                 let detail = "only a stored answer was asked for, and none is held";
                 let trouble =
@@ -185,7 +186,8 @@ impl Exchange {
                 self.heard_from(remote);
             }
             match progress {
-                Ok(Progress::Informed(head)) => {
+                Ok(Progress::Informed(mut head)) => {
+                    self.keep_here(&mut head.fields);
                     // A client that has gone is noticed where its answer is written.
                     let _ = asker
                         .responder

@@ -330,6 +330,12 @@ pub async fn answer_with(world: &World, body: &'static str) {
     sender.finish(None);
 }
 
+/// Ground takes a promise back, and could fetch it all the same.
+pub fn withdrawn() -> Failure {
+    let (token, detail) = ("promise_withdrawn".into(), "the page's budget is used up".into());
+    Failure { side: Side::Link, status: 502, token, detail }
+}
+
 pub fn failure() -> Failure {
     Failure { side: Side::Origin, status: 502, token: "connection_refused".into(), detail: "refused".into() }
 }

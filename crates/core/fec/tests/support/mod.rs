@@ -49,6 +49,29 @@ pub(crate) fn number_of(packet: &[u8]) -> u32 {
 pub(crate) const DELAY: Duration = Duration::from_millis(325);
 const TERMS: Terms = Terms { most: 0.25, loud: false };
 
+/// A link with a queue that drops what finds no room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bottleneck {
+    /// Bytes per second.
+    pub(crate) rate: f64,
+    /// Bytes that may wait.
+    pub(crate) limit: f64,
+    /// When it has sent all that it has.
+    pub(crate) free: Duration,
+}
+
+impl Bottleneck {
+    /// How long so many bytes take to wait and to go; `None` if they are dropped.
+    fn pass(&mut self, now: Duration, bytes: usize) -> Option<Duration> {
+        let waits = self.free.saturating_sub(now).as_secs_f64();
+        if waits * self.rate + bytes as f64 > self.limit {
+            return None;
+        }
+        self.free = self.free.max(now) + Duration::from_secs_f64(bytes as f64 / self.rate);
+        Some(self.free - now)
+    }
+}
+
 /// Two ends; packets go from `near` to `far`.
 pub(crate) struct Pair {
     pub(crate) near: Layer,
@@ -67,6 +90,8 @@ pub(crate) struct Pair {
     pub(crate) meddle: Option<fn(&mut Vec<u8>, &mut Rng)>,
     /// Holds one in so many datagrams back by so long.
     pub(crate) reorder: Option<(f64, Duration)>,
+    /// What datagrams to `far` go through.
+    pub(crate) bottleneck: Option<Bottleneck>,
     rng: Rng,
 }
 
@@ -94,6 +119,7 @@ impl Pair {
             next: 0,
             meddle: None,
             reorder: None,
+            bottleneck: None,
             rng: Rng::new(!seed),
         };
         pair.run_until(Duration::from_secs(2));
@@ -114,8 +140,14 @@ impl Pair {
         }
         let late =
             self.reorder.filter(|(share, _)| self.rng.chance(*share)).map_or(Duration::ZERO, |(_, by)| by);
+        let now = self.now;
+        let passes = match &mut self.bottleneck {
+            Some(bottleneck) if to_far => bottleneck.pass(now, datagram.len()),
+            _ => Some(Duration::ZERO),
+        };
+        let Some(waits) = passes else { return };
         self.order += 1;
-        self.air.insert((self.now + DELAY + late, self.order), (to_far, datagram));
+        self.air.insert((now + waits + DELAY + late, self.order), (to_far, datagram));
     }
 
     /// Sends a batch of `count` packets of `len` bytes, the last of `last` bytes.

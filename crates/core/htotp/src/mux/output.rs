@@ -10,12 +10,16 @@ use super::{Event, Frame, Id, Mux};
 const WORTH: usize = 256;
 /// The longest header of a `DATA` frame: its type, a length of four bytes and an id of eight.
 const HEADER: usize = 13;
+/// The most that one stream has to say besides data: `RESET` and `STOP` (a type, an id and a code of eight bytes each), `WINDOW`, and the
+/// header of an empty `DATA`.
+const WORDS: usize = 3 * (1 + 8 + 8) + HEADER;
 
 impl Mux {
     /// Puts what goes out on a lane next into `out`, which is empty, up to one TLS record; nothing if there is nothing to send. To be
-    /// asked until then: that is when a pause is noticed, after which records are short again.
+    /// asked until then, and once more when nothing was added: that is a pause, after which records are short again.
     pub fn poll_output(&mut self, lane: usize, out: &mut BytesMut) {
-        let room = self.lanes[lane].run.room(self.longest);
+        let busy = self.lanes.iter().filter(|lane| !lane.ready.is_empty()).count();
+        let room = self.lanes[lane].run.room(self.longest, busy);
         self.put_record(lane, room, out);
         self.lanes[lane].run.sent(out.len());
     }
@@ -40,7 +44,7 @@ impl Mux {
             return;
         }
         self.put_common_words(out);
-        while out.len() < record
+        while out.len() + WORDS <= record
             && let Some(id) = self.lanes[lane].words.pop_first()
         {
             self.put_words(id, out);

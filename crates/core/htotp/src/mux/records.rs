@@ -29,22 +29,32 @@ impl Longest {
 
     /// On a link of this rate.
     pub(super) fn at(rate: BitRate) -> Longest {
-        Longest(usize::try_from(rate.bytes_in(LINK_TIME).0).unwrap_or(FULL).clamp(SHORT, FULL))
+        Longest(usize::try_from(rate.bytes_in(LINK_TIME).0).unwrap_or(FULL))
     }
 }
 
 /// Bytes that one lane has sent since it last had nothing to send.
 #[derive(Debug, Default)]
-pub(super) struct Run(usize);
+pub(super) struct Run {
+    bytes: usize,
+    /// It had nothing to send when it was last asked.
+    drained: bool,
+}
 
 impl Run {
-    /// Bytes that the next record may hold.
-    pub(super) fn room(&self, longest: Longest) -> usize {
-        (self.0 / PART).clamp(FIRST, longest.0)
+    /// Bytes that the next record may hold, of which each of so many `busy` lanes sends one at a time over the same link.
+    pub(super) fn room(&self, longest: Longest, busy: usize) -> usize {
+        let longest = (longest.0 / busy.max(1)).clamp(SHORT, FULL);
+        (self.bytes / PART).clamp(FIRST, longest)
     }
 
-    /// So many went into a record; none is a pause.
+    /// So many went into a record. None, twice in a row, is a pause: after the first time whoever fills the lane was asked, too, and has
+    /// put in the next piece if there is one.
     pub(super) fn sent(&mut self, bytes: usize) {
-        self.0 = if bytes == 0 { 0 } else { self.0.saturating_add(bytes) };
+        if bytes == 0 && self.drained {
+            self.bytes = 0;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.drained = bytes == 0;
     }
 }

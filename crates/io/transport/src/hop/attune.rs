@@ -35,11 +35,19 @@ pub(super) struct Attune {
     next_keep: Duration,
     /// Streams that the peer may open, as it was told last; none before the first look.
     streams: u64,
+    /// What the empty path took at the last look.
+    round_trip: Duration,
 }
 
 impl Attune {
     pub(super) fn new(end: End) -> Attune {
-        Attune { end, next_look: Duration::ZERO, next_keep: Duration::ZERO, streams: 0 }
+        Attune {
+            end,
+            next_look: Duration::ZERO,
+            next_keep: Duration::ZERO,
+            streams: 0,
+            round_trip: Duration::ZERO,
+        }
     }
 
     /// Call whenever the driver is awake anyway, with its clock and the streams that are open.
@@ -60,6 +68,9 @@ impl Attune {
         self.streams = state.tuner.parameters().streams;
         if let Some(trip) = state.tuner.measured().round_trip {
             state.session.handle_round_trip(trip.least);
+            if std::mem::replace(&mut self.round_trip, trip.least) != trip.least {
+                crate::wake::fit(connection, trip.least);
+            }
         }
         report(now, state);
         if now >= self.next_keep {

@@ -213,6 +213,13 @@ impl FecSocket {
         }
     }
 
+    /// The path to this address takes so long when it is empty.
+    pub(crate) fn fit(&self, addr: SocketAddr, rtt: Duration) {
+        if let Some(peer) = self.peer(addr) {
+            lock(&peer.state).layer.fit(rtt);
+        }
+    }
+
     /// What has passed between this socket and `addr`, if there is a layer.
     pub fn counters(&self, addr: SocketAddr) -> Option<Counters> {
         self.peer(addr).map(|peer| lock(&peer.state).layer.counters())
