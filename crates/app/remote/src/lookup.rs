@@ -187,13 +187,13 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
     }
     // To ask again takes a round trip and comes to the same. What is held may stand in for errors, and where a client's connection was
     // caught, the address that it led to may answer.
-    if why == Crossing::PromiseWithdrawn && meanwhile.stale.is_none() && caught_at.is_none() {
-        let (host, port) = (fetch.url.host_str(), fetch.url.port_or_known_default());
-        let failed =
-            host.zip(port).and_then(|(host, port)| remote.unreachable().why(host, port, Instant::now()));
-        if let Some(trouble) = failed {
-            return Found::Failed(trouble);
-        }
+    if matches!(fetch.head.method, Method::GET | Method::HEAD)
+        && field.is_none()
+        && meanwhile.stale.is_none()
+        && caught_at.is_none()
+        && let Some(trouble) = remote.unreachable().take_promised(user, &fetch.url, Instant::now())
+    {
+        return Found::Failed(trouble);
     }
     Found::Ask { why, field, held: meanwhile }
 }

@@ -250,13 +250,12 @@ async fn gone(mut state: watch::Receiver<Promised>) {
 }
 
 /// Remembers that ground could not connect, so that who asks for what was promised is told at once.
-fn note_unreachable(remote: &Remote, url: &Url, failure: &Failure) {
+fn note_unreachable(remote: &Remote, known: &Known, failure: &Failure) {
     const NOT_REACHED: [&str; 4] =
         ["dns_error", "connection_refused", "connection_timeout", "destination_ip_unroutable"];
-    if NOT_REACHED.contains(&&*failure.token)
-        && let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default())
-    {
-        remote.unreachable().note(host, port, Trouble::from_ground(failure), Instant::now());
+    if NOT_REACHED.contains(&&*failure.token) {
+        let trouble = Trouble::from_ground(failure);
+        remote.unreachable().note_promised(&known.user, &known.url, trouble, Instant::now());
     }
 }
 
@@ -278,7 +277,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
             Early::Validating(validating) => page.validating(validating).await,
             Early::Informed(_) => {}
             Early::Failed(failure) => {
-                note_unreachable(remote, &known.url, &failure);
+                note_unreachable(remote, &known, &failure);
                 return remote.desk().withdraw(id, remote.now());
             }
             Early::Lost => return remote.desk().withdraw(id, remote.now()),

@@ -3,12 +3,15 @@
 //! then it is told why. So is who asks for what ground had promised and could not fetch for that reason.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use url::Url;
 
 use crate::answers::Trouble;
+use crate::users::User;
 
 /// How long a failure is remembered.
 const FOR: Duration = Duration::from_secs(30);
@@ -17,28 +20,64 @@ const MOST: usize = 1024;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Unreachable(Mutex<HashMap<(String, u16), (Instant, Trouble)>>);
+pub(crate) struct Unreachable {
+    hosts: Table<(String, u16)>,
+    /// By user.
+    promised: Table<(Arc<str>, Url)>,
+}
 
 impl Unreachable {
     /// Ground failed to connect, for this reason.
     pub(crate) fn note(&self, host: &str, port: u16, trouble: Trouble, now: Instant) {
+        self.hosts.note((host.to_ascii_lowercase(), port), trouble, now);
+    }
+
+    /// Why ground failed to connect there lately, if it did.
+    pub(crate) fn why(&self, host: &str, port: u16, now: Instant) -> Option<Trouble> {
+        self.hosts.why(&(host.to_ascii_lowercase(), port), now)
+    }
+
+    /// Ground failed to connect for what it had promised to this user.
+    pub(crate) fn note_promised(&self, user: &User, url: &Url, trouble: Trouble, now: Instant) {
+        self.promised.note((Arc::clone(&user.name), url.clone()), trouble, now);
+    }
+
+    /// Why it did. Who asks once more has ground try again.
+    pub(crate) fn take_promised(&self, user: &User, url: &Url, now: Instant) -> Option<Trouble> {
+        let key = (Arc::clone(&user.name), url.clone());
+        let why = self.promised.why(&key, now);
+        self.promised.lock().remove(&key);
+        why
+    }
+}
+
+/// What went wrong of late, by what it was tried for.
+struct Table<K>(Mutex<HashMap<K, (Instant, Trouble)>>);
+
+impl<K> Default for Table<K> {
+    fn default() -> Self {
+        Table(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash> Table<K> {
+    fn note(&self, key: K, trouble: Trouble, now: Instant) {
         let mut all = self.lock();
         if all.len() >= MOST {
             all.retain(|_, (at, _)| now.duration_since(*at) < FOR);
         }
         if all.len() < MOST {
-            all.insert((host.to_ascii_lowercase(), port), (now, trouble));
+            all.insert(key, (now, trouble));
         }
     }
 
-    /// Why ground failed to connect there lately, if it did.
-    pub(crate) fn why(&self, host: &str, port: u16, now: Instant) -> Option<Trouble> {
+    fn why(&self, key: &K, now: Instant) -> Option<Trouble> {
         let all = self.lock();
-        let (at, trouble) = all.get(&(host.to_ascii_lowercase(), port))?;
+        let (at, trouble) = all.get(key)?;
         (now.duration_since(*at) < FOR).then(|| trouble.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, u16), (Instant, Trouble)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, (Instant, Trouble)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -63,8 +102,8 @@ mod tests {
         for port in 0..2 * MOST as u16 {
             unreachable.note("gone.test", port, Trouble::lost(), now);
         }
-        assert_eq!(unreachable.lock().len(), MOST);
+        assert_eq!(unreachable.hosts.lock().len(), MOST);
         unreachable.note("new.test", 1, Trouble::lost(), now + FOR);
-        assert_eq!(unreachable.lock().len(), 1);
+        assert_eq!(unreachable.hosts.lock().len(), 1);
     }
 }
