@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use farhop_bundle::opens_page;
 use farhop_dictionaries::{LARGEST_NAMED, Named, Offer, Shelf, available};
-use farhop_freshness::{Scope, Stored, shareable, storable};
+use farhop_freshness::{Scope, Stored, Validated, shareable, storable};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_squeeze::{Coding, Decoder, NamedCoding};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -25,12 +25,15 @@ const AVAILABLE: HeaderName = HeaderName::from_static("available-dictionary");
 const ID: HeaderName = HeaderName::from_static("dictionary-id");
 const USE_AS: HeaderName = HeaderName::from_static("use-as-dictionary");
 const OURS: &str = "dcb, dcz";
+/// What a field takes besides its text.
+const FIELD: usize = 100;
 /// Bytes of all that will be kept and are still coming.
 const MOST_ARRIVING: usize = 4 * LARGEST_NAMED;
 
 /// See the module.
 pub(crate) struct Dictated {
-    shelf: Mutex<Shelf<Owner>>,
+    /// Each with the head of its response, that without a dictionary.
+    shelf: Mutex<Shelf<Owner, Stored>>,
     since: Instant,
     arriving: AtomicUsize,
 }
@@ -45,7 +48,7 @@ pub(crate) struct Said {
 impl Dictated {
     /// Keeps so many bytes.
     pub(crate) fn new(most: u64) -> Dictated {
-        let shelf = Mutex::new(Shelf::new(size(most)));
+        let shelf = Mutex::new(Shelf::new(size(most), weight));
         Dictated { shelf, since: Instant::now(), arriving: AtomicUsize::new(0) }
     }
 
@@ -63,7 +66,15 @@ impl Dictated {
     /// Offers what there is for a request with the head `asked`, which goes to the origin with these fields. Where there is
     /// nothing, the client's own word goes, but for pages: one that nobody here can read costs more than it spares.
     pub(crate) fn offer(&self, owner: &Owner, asked: &RequestHead, fields: &mut HeaderMap) -> Said {
-        let offered = self.find(owner, asked);
+        Dictated::say(self.find(owner, asked), asked, fields)
+    }
+
+    /// The same, as if there were nothing.
+    pub(crate) fn offer_nothing(asked: &RequestHead, fields: &mut HeaderMap) -> Said {
+        Dictated::say(None, asked, fields)
+    }
+
+    fn say(offered: Option<Arc<Named>>, asked: &RequestHead, fields: &mut HeaderMap) -> Said {
         let is_clients = offered.is_none() && fields.contains_key(AVAILABLE);
         if is_clients && !opens_page(&asked.method, &asked.fields) {
             return Said { offered, is_clients };
@@ -99,7 +110,7 @@ impl Dictated {
     /// Makes the head of a response that of its content without a dictionary, and gives what undoes the coding.
     ///
     /// # Errors
-    /// It is coded in a way that cannot be undone.
+    /// It is coded in a way that cannot be undone, or must not be.
     pub(crate) fn undo(
         &self,
         said: Said,
@@ -132,7 +143,10 @@ impl Dictated {
             [coding] => NamedCoding::named(coding),
             _ => None,
         };
-        let coding = coding.ok_or("the body has more codings than one with a dictionary")?;
+        let coding = coding.ok_or_else(|| {
+            self.shelf().drop_named(&named.hash);
+            "the body has more codings than one with a dictionary"
+        })?;
         let decoder = Decoder::against(coding, &named.bytes, &named.hash)
             .map_err(|_| "there is no memory for the body's dictionary")?;
         VOUCHING.iter().for_each(|name| drop(head.fields.remove(*name)));
@@ -163,15 +177,14 @@ impl Dictated {
         if !is_anyones {
             storable(&Method::GET, request, head.status, response, Scope::Private).ok()?;
         }
-        let scope = if is_anyones { Scope::Shared } else { Scope::Private };
         let now = SystemTime::now();
         let stored = Stored::new(request, head.status, response, now, now);
-        let fresh = stored.lifetime(scope).saturating_sub(stored.age(now));
         Some(Keeping {
             dictated: Arc::clone(self),
             codings: codings(response).ok()?,
             owner: (!is_anyones).then(|| owner.clone()),
-            until: self.since.elapsed().checked_add(fresh).filter(|_| !fresh.is_zero())?,
+            until: self.until(&stored, is_anyones, now)?,
+            stored,
             url,
             offer,
             so_far: Vec::new(),
@@ -179,7 +192,38 @@ impl Dictated {
         })
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf<Owner>> {
+    /// Takes what is kept of this resource for fresh anew, if the response is a 304 that says so (RFC 9842 §2.2.1, RFC 9111 §4.3.4).
+    /// What may be less shared than before stays as old as it is.
+    pub(crate) fn confirm(&self, owner: &Owner, asked: &RequestHead, head: &ResponseHead) {
+        let request = &asked.fields;
+        if head.status != StatusCode::NOT_MODIFIED || !is_for_dictionaries(asked) || !self.shelf().is_on() {
+            return;
+        }
+        let Some(url) = asked.resource() else { return };
+        let now = SystemTime::now();
+        self.shelf().renew(owner, &url, |stored, is_anyones| {
+            let renewed = confirmed(stored, request, &head.fields, now)?;
+            let may = match is_anyones {
+                true => shareable(true, request, renewed.status, &renewed.fields),
+                false => {
+                    storable(&Method::GET, request, renewed.status, &renewed.fields, Scope::Private).is_ok()
+                }
+            };
+            let offer = Offer::read(text(&renewed.fields, &USE_AS), &url).filter(|_| may)?;
+            let until = self.until(&renewed, is_anyones, now)?;
+            *stored = renewed;
+            Some((offer, until))
+        });
+    }
+
+    /// Until when a response is fresh, if it is.
+    fn until(&self, stored: &Stored, is_anyones: bool, now: SystemTime) -> Option<Duration> {
+        let scope = if is_anyones { Scope::Shared } else { Scope::Private };
+        let fresh = stored.lifetime(scope).saturating_sub(stored.age(now));
+        self.since.elapsed().checked_add(fresh).filter(|_| !fresh.is_zero())
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf<Owner, Stored>> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -205,6 +249,7 @@ pub(crate) struct Keeping {
     url: Url,
     offer: Offer,
     until: Duration,
+    stored: Stored,
     so_far: Vec<u8>,
     counted: usize,
 }
@@ -224,8 +269,8 @@ impl Keeping {
         let coded = Bytes::from(std::mem::take(&mut self.so_far));
         tokio::task::spawn_blocking(move || {
             if let Some(content) = decoded(&self.codings, coded) {
-                let (owner, offer) = (self.owner.take(), self.offer.clone());
-                self.dictated.shelf().put(owner, &self.url, offer, content, self.until);
+                let (owner, offer, stored) = (self.owner.take(), self.offer.clone(), self.stored.clone());
+                self.dictated.shelf().put(owner, &self.url, offer, content, self.until, stored);
             }
         });
     }
@@ -252,6 +297,44 @@ fn decoded(codings: &[Coding], coded: Bytes) -> Option<Bytes> {
         }
     }
     Some(content.into())
+}
+
+/// Bytes of a head, about.
+fn weight(stored: &Stored) -> usize {
+    let fields = stored.fields.iter().chain(&stored.nominated);
+    fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD).sum()
+}
+
+/// A kept response as it is after a 304 to this request, if that is about it.
+fn confirmed(
+    stored: &Stored,
+    request: &HeaderMap,
+    not_modified: &HeaderMap,
+    now: SystemTime,
+) -> Option<Stored> {
+    let mut told = not_modified.clone();
+    if let Some(tag) = told.get(header::ETAG).cloned() {
+        // Of what came coded with a dictionary the tag was made weak: the origin's own is not.
+        let own = stored.fields.get(header::ETAG)?;
+        if own.as_bytes().strip_prefix(b"W/") == Some(tag.as_bytes()) {
+            told.insert(header::ETAG, own.clone());
+        }
+    } else if !told.contains_key(header::LAST_MODIFIED) {
+        // It is about what was asked about.
+        let is_own = |asked: &HeaderName, own: &HeaderName| {
+            request.get(asked).is_some_and(|asked| stored.fields.get(own) == Some(asked))
+        };
+        let by_tag = request.contains_key(header::IF_NONE_MATCH);
+        let is_it = is_own(&header::IF_NONE_MATCH, &header::ETAG)
+            || !by_tag && is_own(&header::IF_MODIFIED_SINCE, &header::LAST_MODIFIED);
+        if !is_it {
+            return None;
+        }
+    }
+    match stored.validated_by(request, &told, now, now) {
+        Validated::Stored(stored) => Some(*stored),
+        Validated::Client | Validated::Neither => None,
+    }
 }
 
 /// Whether dictionaries may have to do with a request at all: within TLS (RFC 9842 §8), and where whoever asks may read the
@@ -416,6 +499,43 @@ mod tests {
         assert!(dictated.undo(said(), &asked(CLIENT), &mut plain).unwrap().is_none());
         assert_eq!(plain.fields, fields("content-encoding: br"));
         assert!(dictated.undo(said(), &asked(CLIENT), &mut response("content-encoding: dcz, gzip")).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_dictionary_that_is_stale_is_offered_again_once_its_origin_has_confirmed_it() {
+        const SHORT: &str =
+            "use-as-dictionary: match=\"/*\" | etag: \"1\" | cache-control: max-age=60 | age: 59";
+        let not_modified = |given: &str| ResponseHead { status: StatusCode::NOT_MODIFIED, ..response(given) };
+        let is_offered = |dictated: &Dictated| offered(dictated, 1, &asked("")).contains_key(AVAILABLE);
+        for (learned, asking, answered, is_renewed) in [
+            (SHORT, "", "etag: \"1\" | cache-control: max-age=60", true),
+            (SHORT, "", "etag: \"1\"", true),
+            (SHORT, "if-none-match: \"1\"", "", true),
+            (SHORT, "", "", false),
+            (SHORT, "if-none-match: \"2\"", "cache-control: max-age=60", false),
+            (SHORT, "", "etag: \"2\" | cache-control: max-age=60", false),
+            (SHORT, "", "etag: \"1\" | cache-control: no-store", false),
+            (SHORT, "", "etag: \"1\" | cache-control: max-age=0", false),
+            (SHORT, "", "etag: \"1\" | cache-control: private, max-age=60", false),
+            (SHORT, "", "etag: \"1\" | use-as-dictionary: match=\"/else/*\"", false),
+            (SHORT, "range: bytes=0-9", "etag: \"1\"", true),
+            (&SHORT.replace("etag: ", "etag: W/"), "", "etag: \"1\"", true),
+            (&SHORT.replace("etag: \"1\"", "last-modified: then"), "", "last-modified: then", true),
+            (&SHORT.replace("etag: \"1\"", "last-modified: then"), "if-modified-since: then", "", true),
+            (&SHORT.replace("etag: \"1\"", "last-modified: then"), "if-modified-since: now", "", false),
+        ] {
+            let dictated = Arc::new(Dictated::new(1 << 20));
+            learn(&dictated, 1, "", learned).await;
+            // As if its minute were over.
+            let url = asked("").resource().unwrap();
+            dictated.shelf().renew(&owner(1), &url, |stored, _| {
+                let offer = Offer::read(text(&stored.fields, &USE_AS), &url)?;
+                Some((offer, Duration::ZERO))
+            });
+            assert!(!is_offered(&dictated), "{learned}");
+            dictated.confirm(&owner(1), &asked(asking), &not_modified(answered));
+            assert_eq!(is_offered(&dictated), is_renewed, "{learned}: {asking}: {answered}");
+        }
     }
 
     #[tokio::test]

@@ -22,6 +22,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::dictated::{Dictated, Keeping, Undoing};
@@ -51,6 +52,9 @@ pub(crate) struct Origins {
 /// How long an origin may be silent before its answer, or within it, where nobody has asked. Who asks meanwhile asks anew when
 /// this is over, and may wait for as long as settings say.
 const UNASKED: Duration = Duration::from_secs(60);
+/// How long the head of an answer that is coded with a dictionary waits for the first of its content, by which it shows whether it
+/// can be undone.
+const FIRST_UNDONE: Duration = Duration::from_secs(1);
 
 /// A request for an origin.
 pub(crate) struct Asked<'a> {
@@ -107,6 +111,8 @@ pub(crate) struct OriginBody {
     strict: bool,
     /// It is coded with a dictionary that was offered.
     undoing: Option<(Undoing, Arc<Dictated>)>,
+    /// What was undone before anyone asked for it.
+    undone: Option<Bytes>,
     /// It will be one itself.
     keeping: Option<Keeping>,
     /// It is kept on disk.
@@ -141,12 +147,26 @@ pub(crate) enum OriginPart {
     End(Option<HeaderMap>),
 }
 
+/// There is no response to a request.
+struct Unanswered {
+    failure: Failure,
+    /// Of a dictionary that was offered; nothing of it was given out.
+    is_misuse: bool,
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Unanswered { failure, is_misuse: false }
+    }
+}
+
 impl OriginBody {
     fn coming(whence: Whence) -> OriginBody {
         OriginBody {
             whence,
             strict: false,
             undoing: None,
+            undone: None,
             keeping: None,
             kept: None,
             received: 0,
@@ -179,24 +199,48 @@ impl OriginBody {
                 self.end(is_whole, trailers.as_ref());
                 return Ok(OriginPart::End(trailers));
             }
-            match body.data().await {
-                Ok(Some(bytes)) => {
-                    self.received += bytes.len() as u64;
-                    match &mut self.undoing {
-                        Some((undoing, _)) => undoing.decoder.feed(bytes),
-                        None => return Ok(self.given(bytes)),
-                    }
-                }
-                Ok(None) if self.strict && body.was_cut() => {
-                    return Err(failure::origin(&Error::BodyIncomplete));
-                }
-                Ok(None) => {
-                    self.ended = true;
-                    self.undoing.iter_mut().for_each(|(undoing, _)| undoing.decoder.end());
-                }
-                Err(error) => return Err(failure::origin(&error)),
+            if let Some(bytes) = self.read().await? {
+                return Ok(self.given(bytes));
             }
         }
+    }
+
+    /// Reads on. Gives what comes, unless that has to be undone. Cancel-safe.
+    async fn read(&mut self) -> Result<Option<Bytes>, Failure> {
+        let Whence::Origin(body) = &mut self.whence else { return Ok(None) };
+        match body.data().await {
+            Ok(Some(bytes)) => {
+                self.received += bytes.len() as u64;
+                match &mut self.undoing {
+                    Some((undoing, _)) => undoing.decoder.feed(bytes),
+                    None => return Ok(Some(bytes)),
+                }
+            }
+            Ok(None) if self.strict && body.was_cut() => {
+                return Err(failure::origin(&Error::BodyIncomplete));
+            }
+            Ok(None) => {
+                self.ended = true;
+                self.undoing.iter_mut().for_each(|(undoing, _)| undoing.decoder.end());
+            }
+            Err(error) => return Err(failure::origin(&error)),
+        }
+        Ok(None)
+    }
+
+    /// Undoes the first of what is coded with a dictionary. Cancel-safe.
+    ///
+    /// # Errors
+    /// It is coded with another, or not whole.
+    async fn begin(&mut self) -> Result<(), Failure> {
+        while self.undoing.is_some() {
+            self.undone = self.undone()?;
+            if self.undone.is_some() || self.ended {
+                break;
+            }
+            self.read().await?;
+        }
+        Ok(())
     }
 
     /// Bytes that the origin has sent.
@@ -206,6 +250,9 @@ impl OriginBody {
 
     /// What is at hand of a body that is coded with a dictionary.
     fn undone(&mut self) -> Result<Option<Bytes>, Failure> {
+        if let Some(bytes) = self.undone.take() {
+            return Ok(Some(bytes));
+        }
         let Some((undoing, dictated)) = &mut self.undoing else { return Ok(None) };
         undoing.decoder.pull().map_err(|error| {
             undoing.failed(dictated);
@@ -321,13 +368,26 @@ impl Origins {
         }
     }
 
-    /// Sends a request and waits for the head of its response. Dropping the future gives it up.
+    /// Sends a request and waits for the head of its response. Dropping the future gives it up. An origin that misuses a dictionary
+    /// which its client never spoke of is asked once more without a word of it.
     ///
     /// # Errors
     /// There is no response.
     pub(crate) async fn ask(&self, asked: Asked<'_>) -> Result<Response, Failure> {
+        let again = asked.upload.is_empty().then(|| asked.with(asked.head));
+        match (self.ask_once(asked, true).await, again) {
+            (Err(Unanswered { is_misuse: true, .. }), Some(again)) => self.ask_once(again, false).await,
+            (answer, _) => answer,
+        }
+        .map_err(|unanswered| unanswered.failure)
+    }
+
+    async fn ask_once(&self, asked: Asked<'_>, offers: bool) -> Result<Response, Unanswered> {
         let mut request = request(asked.owner, asked.exchange, asked.head, asked.version, asked.upload)?;
-        let said = self.dictated.offer(asked.owner, asked.head, &mut request.fields);
+        let said = match offers {
+            true => self.dictated.offer(asked.owner, asked.head, &mut request.fields),
+            false => Dictated::offer_nothing(asked.head, &mut request.fields),
+        };
         let informed = asked.informed;
         let unasked = informed.is_none();
         if unasked {
@@ -346,11 +406,18 @@ impl Origins {
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
         let Response { status, fields, mut body, former } = self.taken(response);
         let mut head = ResponseHead { status, fields };
-        let undoing =
-            self.dictated.undo(said, asked.head, &mut head).map_err(|error| failure::coding(&error))?;
+        let undoing = self
+            .dictated
+            .undo(said, asked.head, &mut head)
+            .map_err(|error| Unanswered { failure: failure::coding(&error), is_misuse: true })?;
         body.undoing = undoing.map(|undoing| (undoing, Arc::clone(&self.dictated)));
-        body.keeping = self.dictated.keep(asked.owner, asked.head, &head);
         body.strict = unasked;
+        // An origin that is slow with the first of it may still fail, as it may with any body.
+        if let Ok(Err(failure)) = timeout(FIRST_UNDONE, body.begin()).await {
+            return Err(Unanswered { failure, is_misuse: true });
+        }
+        self.dictated.confirm(asked.owner, asked.head, &head);
+        body.keeping = self.dictated.keep(asked.owner, asked.head, &head);
         Ok(Response { status, fields: head.fields, body, former })
     }
 

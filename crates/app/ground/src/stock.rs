@@ -361,7 +361,7 @@ fn takes_part(asked: &Asked<'_>) -> bool {
 
 impl<'a> Asked<'a> {
     /// The same, which has no body, with another head.
-    fn with<'b>(&self, head: &'b RequestHead) -> Asked<'b>
+    pub(crate) fn with<'b>(&self, head: &'b RequestHead) -> Asked<'b>
     where
         'a: 'b,
     {

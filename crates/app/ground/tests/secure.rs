@@ -259,7 +259,8 @@ fn script(version: u64) -> Vec<u8> {
     (0..600).map(function).collect::<String>().into_bytes()
 }
 
-/// Versions of a script of which each is a dictionary for the next (RFC 9842). `/wrong…` names another one than was offered.
+/// Versions of a script of which each is a dictionary for the next (RFC 9842). `/wrong…` names another one than was offered,
+/// `/cut…` breaks off, `/twice…` is coded once more. `/old.js` is fresh for a second, and not modified where somebody has it.
 async fn versions() -> Origin {
     Origin::start(|mut peer: Peer| async move {
         const FIELDS: &str = "content-type: text/javascript|cache-control: max-age=60|use-as-dictionary: match=\"/*.js\", id=\"v1\"";
@@ -270,14 +271,22 @@ async fn versions() -> Origin {
         let is_wrong = peer.path().starts_with("/wrong");
         if peer.path() == "/" {
             peer.answer("content-type: text/html", "<!doctype html><script src=/v2.js></script>").await;
+        } else if peer.path() == "/old.js" && peer.head.contains("if-none-match: \"1\"") {
+            peer.say("HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\ncache-control: max-age=60\r\n\r\n").await;
+        } else if peer.path() == "/old.js" {
+            peer.answer(&format!("{FIELDS}|etag: \"1\"|age: 59"), &before).await;
         } else if peer.path() == "/v1.js" {
             peer.answer(&format!("{FIELDS}|content-encoding: gzip"), support::gzip(&before)).await;
         } else if has_dictionary && peer.head.contains("dcb, dcz") {
             let after = farhop_squeeze::compress_against(&before, &script(2), 9).unwrap();
             let mut named = hash.as_ref().to_vec();
             named[31] ^= u8::from(is_wrong);
-            let coded = [&[0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0][..], &named, &after].concat();
-            let vary = "vary: accept-encoding, available-dictionary|content-encoding: dcz|etag: \"2\"";
+            let mut coded = [&[0x5e, 0x2a, 0x4d, 0x18, 0x20, 0, 0, 0][..], &named, &after].concat();
+            if peer.path().starts_with("/cut") {
+                coded.truncate(coded.len() / 2);
+            }
+            let more = if peer.path().starts_with("/twice") { ", gzip" } else { "" };
+            let vary = format!("vary: accept-encoding, available-dictionary|content-encoding: dcz{more}|etag: \"2\"");
             peer.answer(&format!("content-type: text/javascript|cache-control: max-age=60|{vary}"), coded).await;
         } else {
             let vary = "vary: accept-encoding, available-dictionary";
@@ -343,18 +352,48 @@ async fn what_an_origin_codes_with_a_dictionary_that_it_named_is_undone() {
 }
 
 #[tokio::test]
-async fn a_body_that_names_another_dictionary_is_refused_and_that_is_not_offered_again() {
+async fn an_origin_that_misuses_a_dictionary_is_asked_once_more_without_and_not_offered_it_again() {
     let origin = versions().await;
     let secured = Secured::before(&origin, "localhost").await;
     let pair = secured.pair().await;
     let ask = |path: &str| secured.ask(support::get(&origin, path));
-    pair.get(&ask("/v1.js")).await;
+    for path in ["/wrong.js", "/cut.js", "/twice.js"] {
+        pair.get(&ask("/v1.js")).await;
+        keeps(&pair, 1).await;
+        for (round, requests) in [(0, 2), (1, 1)] {
+            let before = origin.requests().len();
+            let answer = pair.get(&ask(path)).await;
+            assert!(answer.whole && answer.body == script(2), "{path} {round}");
+            assert!(!answer.head().fields.contains_key("content-encoding"));
+            let asked: Vec<_> = origin.requests()[before..]
+                .iter()
+                .map(|head| head.contains("available-dictionary"))
+                .collect();
+            assert_eq!(asked, [&[true, false][..], &[false][..]][2 - requests], "{path} {round}");
+        }
+        keeps(&pair, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dictionary_whose_origin_confirms_it_is_offered_again() {
+    let origin = versions().await;
+    let secured = Secured::before(&origin, "localhost").await;
+    let pair = secured.pair().await;
+    let ask = |path: &str| secured.ask(support::get(&origin, path));
+    pair.get(&ask("/old.js")).await;
     keeps(&pair, 1).await;
-    let wrong = pair.get(&ask("/wrong.js")).await;
-    assert!(wrong.body.is_empty());
-    assert_eq!(wrong.failure().token, "http_response_content_coding");
-    let again = pair.get(&ask("/wrong.js")).await;
-    assert!(again.whole && again.body == script(2));
+    let is_offered = async || {
+        pair.get(&ask("/v2.js")).await;
+        origin.requests().last().unwrap().contains("available-dictionary")
+    };
+    while is_offered().await {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut conditional = ask("/old.js");
+    conditional.fields.insert("if-none-match", HeaderValue::from_static("\"1\""));
+    assert_eq!(pair.get(&conditional).await.head().status, 304);
+    assert!(is_offered().await);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ pub use words::{Offer, available};
 
 /// Longest dictionary that is kept, in bytes.
 pub const LARGEST_NAMED: usize = 4 << 20;
-/// What each costs besides.
+/// What each costs besides, without the head of its response.
 const OVERHEAD: usize = 1_024;
 
 /// One that is kept.
@@ -31,27 +31,34 @@ pub struct Named {
     pub offer: Offer,
 }
 
-struct Kept<O> {
+struct Kept<O, H> {
     /// Whose it is; everyone's without.
     owner: Option<O>,
+    url: Url,
+    /// Of its response.
+    head: H,
     origin: String,
     /// On the clock of whoever asks.
     until: Duration,
     named: Arc<Named>,
+    /// Bytes, about.
+    size: usize,
 }
 
-/// Those that are kept, for owners of this kind.
-pub struct Shelf<O> {
+/// Those that are kept, for owners of this kind, each with the head of its response. What is not fresh any more is not offered,
+/// but stays for as long as there is room: its origin may confirm it.
+pub struct Shelf<O, H> {
     most: usize,
+    weigh: fn(&H) -> usize,
     bytes: usize,
     next: u64,
-    kept: BTreeMap<u64, Kept<O>>,
+    kept: BTreeMap<u64, Kept<O, H>>,
 }
 
-impl<O: Eq> Shelf<O> {
-    /// Keeps so many bytes.
-    pub fn new(most: usize) -> Shelf<O> {
-        Shelf { most, bytes: 0, next: 0, kept: BTreeMap::new() }
+impl<O: Eq, H> Shelf<O, H> {
+    /// Keeps so many bytes. `weigh` says how many a head takes.
+    pub fn new(most: usize, weigh: fn(&H) -> usize) -> Shelf<O, H> {
+        Shelf { most, weigh, bytes: 0, next: 0, kept: BTreeMap::new() }
     }
 
     /// Keeps so many from now on.
@@ -72,12 +79,12 @@ impl<O: Eq> Shelf<O> {
 
     /// A response is here whole that may serve `owner`, or everyone, until then. It takes the place of one for the same
     /// requests.
-    pub fn put(&mut self, owner: Option<O>, url: &Url, offer: Offer, bytes: Bytes, until: Duration) {
+    pub fn put(&mut self, owner: Option<O>, url: &Url, offer: Offer, bytes: Bytes, until: Duration, head: H) {
         if bytes.is_empty() || bytes.len() > LARGEST_NAMED {
             return;
         }
         let origin = url.origin().ascii_serialization();
-        let is_same = |kept: &Kept<O>| {
+        let is_same = |kept: &Kept<O, H>| {
             let its = &kept.named.offer;
             kept.owner == owner
                 && kept.origin == origin
@@ -87,30 +94,47 @@ impl<O: Eq> Shelf<O> {
             self.kept.iter().filter(|(_, kept)| is_same(kept)).map(|(id, _)| *id).collect();
         before.into_iter().for_each(|id| self.forget(id));
         let hash = Sha256::digest(&bytes).into();
-        self.bytes += bytes.len() + OVERHEAD;
-        self.kept
-            .insert(self.next, Kept { owner, origin, until, named: Arc::new(Named { hash, bytes, offer }) });
+        let size = bytes.len() + OVERHEAD + (self.weigh)(&head);
+        self.bytes += size;
+        let (url, named) = (url.clone(), Arc::new(Named { hash, bytes, offer }));
+        self.kept.insert(self.next, Kept { owner, url, head, origin, until, named, size });
         self.next += 1;
         self.fit();
     }
 
-    /// The one that a request of `owner` for `url` is to offer, whose destination is this as far as that is known.
-    pub fn find(
+    /// The origin has told `owner` that what it has of `url` is not modified. `judge` is given the head of each response of it that
+    /// is kept, and whether it is everyone's; and says for which requests it is from now on, and until when, if it is.
+    pub fn renew(
         &mut self,
         owner: &O,
         url: &Url,
-        destination: Option<&str>,
-        now: Duration,
-    ) -> Option<Arc<Named>> {
-        // RFC 9842 §2.2.1: it has to be fresh.
-        let stale: Vec<u64> =
-            self.kept.iter().filter(|(_, kept)| kept.until <= now).map(|(id, _)| *id).collect();
-        stale.into_iter().for_each(|id| self.forget(id));
+        mut judge: impl FnMut(&mut H, bool) -> Option<(Offer, Duration)>,
+    ) {
+        let is_its =
+            |kept: &&mut Kept<O, H>| kept.url == *url && kept.owner.as_ref().is_none_or(|own| own == owner);
+        for kept in self.kept.values_mut().filter(is_its) {
+            let Some((offer, until)) = judge(&mut kept.head, kept.owner.is_none()) else { continue };
+            kept.until = until;
+            let size = kept.named.bytes.len() + OVERHEAD + (self.weigh)(&kept.head);
+            self.bytes = self.bytes + size - kept.size;
+            kept.size = size;
+            if kept.named.offer != offer {
+                let Named { hash, bytes, .. } = &*kept.named;
+                kept.named = Arc::new(Named { hash: *hash, bytes: bytes.clone(), offer });
+            }
+        }
+        self.fit();
+    }
+
+    /// The one that a request of `owner` for `url` is to offer, whose destination is this as far as that is known.
+    pub fn find(&self, owner: &O, url: &Url, destination: Option<&str>, now: Duration) -> Option<Arc<Named>> {
         let origin = url.origin().ascii_serialization();
-        let fits = |kept: &Kept<O>| {
+        let fits = |kept: &Kept<O, H>| {
             let offer = &kept.named.offer;
             let is_for = |destination: &str| offer.destinations.iter().any(|one| one == destination);
-            kept.origin == origin
+            // RFC 9842 §2.2.1: it has to be fresh.
+            kept.until > now
+                && kept.origin == origin
                 && kept.owner.as_ref().is_none_or(|own| own == owner)
                 && (offer.destinations.is_empty() || destination.is_some_and(is_for))
                 && offer.pattern.matches(url)
@@ -139,7 +163,7 @@ impl<O: Eq> Shelf<O> {
     }
 
     fn forget(&mut self, id: u64) {
-        self.bytes -= self.kept.remove(&id).map_or(0, |kept| kept.named.bytes.len() + OVERHEAD);
+        self.bytes -= self.kept.remove(&id).map_or(0, |kept| kept.size);
     }
 }
 
@@ -153,24 +177,24 @@ mod tests {
         Url::parse("https://site.test").unwrap().join(path).unwrap()
     }
 
-    fn put(shelf: &mut Shelf<u8>, owner: Option<u8>, field: &str, body: &'static str) {
+    fn put(shelf: &mut Shelf<u8, &'static str>, owner: Option<u8>, field: &str, body: &'static str) {
         let from = url("/app/v1.js");
         let offer = Offer::read(field, &from).unwrap();
-        shelf.put(owner, &from, offer, Bytes::from_static(body.as_bytes()), HOUR);
+        shelf.put(owner, &from, offer, Bytes::from_static(body.as_bytes()), HOUR, body);
     }
 
-    fn find(shelf: &mut Shelf<u8>, owner: u8, path: &str, destination: Option<&str>) -> Option<Bytes> {
+    fn find(shelf: &Shelf<u8, &str>, owner: u8, path: &str, destination: Option<&str>) -> Option<Bytes> {
         shelf.find(&owner, &url(path), destination, Duration::ZERO).map(|named| named.bytes.clone())
     }
 
     #[test]
     fn the_one_for_the_destination_goes_first_then_the_longest_pattern_then_the_newest() {
-        let mut shelf = Shelf::new(1 << 20);
+        let mut shelf = Shelf::new(1 << 20, |_| 0);
         put(&mut shelf, None, "match=\"/*\", match-dest=(\"script\")", "scripts");
         put(&mut shelf, None, "match=\"/app/*\"", "app");
         put(&mut shelf, None, "match=\"/:ap/*\"", "same length");
         put(&mut shelf, None, "match=\"/*\"", "all");
-        let mut found = |path, destination| find(&mut shelf, 1, path, destination);
+        let mut found = |path, destination| find(&shelf, 1, path, destination);
         assert_eq!(found("/app/x", Some("script")).unwrap(), "scripts");
         assert_eq!(found("/app/x", Some("style")).unwrap(), "same length");
         assert_eq!(found("/x", None).unwrap(), "all");
@@ -179,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_newer_one_for_the_same_requests_takes_the_place_of_the_older() {
-        let mut shelf = Shelf::new(1 << 20);
+        let mut shelf = Shelf::new(1 << 20, |_| 0);
         put(&mut shelf, None, "match=\"/app/*\", id=\"1\"", "one");
         put(&mut shelf, None, "match=\"/app/*\", id=\"2\"", "two");
         assert_eq!(shelf.size(), (1, 3 + OVERHEAD));
@@ -191,32 +215,51 @@ mod tests {
 
     #[test]
     fn what_is_stale_of_another_user_or_origin_or_too_long_is_not_offered() {
-        let mut shelf = Shelf::new(16 << 20);
+        let mut shelf = Shelf::new(16 << 20, |_| 0);
         put(&mut shelf, Some(1), "match=\"/own/*\"", "own");
         put(&mut shelf, None, "match=\"/app/*\"", "app");
-        assert!(
-            find(&mut shelf, 1, "/own/x", None).is_some() && find(&mut shelf, 2, "/own/x", None).is_none()
-        );
-        assert!(find(&mut shelf, 2, "/app/x", None).is_some());
+        assert!(find(&shelf, 1, "/own/x", None).is_some() && find(&shelf, 2, "/own/x", None).is_none());
+        assert!(find(&shelf, 2, "/app/x", None).is_some());
         for other in ["http://site.test/app/x", "https://site.test:8443/app/x", "https://www.site.test/app/x"]
         {
             assert!(shelf.find(&1, &Url::parse(other).unwrap(), None, Duration::ZERO).is_none(), "{other}");
         }
         assert!(shelf.find(&1, &url("/app/x"), None, HOUR).is_none());
-        assert_eq!(shelf.size(), (0, 0), "what is stale is forgotten");
         let offer = Offer::read("match=\"*\"", &url("/a")).unwrap();
-        shelf.put(None, &url("/a"), offer, vec![0; LARGEST_NAMED + 1].into(), HOUR);
-        assert_eq!(shelf.size(), (0, 0));
+        shelf.put(None, &url("/a"), offer, vec![0; LARGEST_NAMED + 1].into(), HOUR, "");
+        assert_eq!(shelf.size().0, 2);
+    }
+
+    #[test]
+    fn what_is_stale_is_offered_again_once_its_origin_has_confirmed_it() {
+        let mut shelf = Shelf::new(1 << 20, |_| 0);
+        put(&mut shelf, None, "match=\"/app/*\"", "all");
+        put(&mut shelf, Some(1), "match=\"/own/*\"", "own");
+        put(&mut shelf, Some(2), "match=\"/own/*\"", "else");
+        let at = |shelf: &Shelf<u8, &'static str>, owner, path: &str| {
+            shelf.find(&owner, &url(path), None, HOUR).map(|named| named.bytes.clone())
+        };
+        assert_eq!(at(&shelf, 1, "/app/x"), None);
+        shelf.renew(&1, &url("/app/v2.js"), |_, _| panic!("nothing is kept of it"));
+        let renewed = Offer::read("match=\"/new/*\"", &url("/app/v1.js")).unwrap();
+        let mut judged = Vec::new();
+        shelf.renew(&1, &url("/app/v1.js"), |head, is_anyones| {
+            judged.push((*head, is_anyones));
+            is_anyones.then(|| (renewed.clone(), HOUR * 2))
+        });
+        assert_eq!(judged, [("all", true), ("own", false)]);
+        assert_eq!(at(&shelf, 1, "/new/x").unwrap(), "all", "for those requests that it says now");
+        assert!(at(&shelf, 1, "/app/x").is_none() && at(&shelf, 1, "/own/x").is_none());
     }
 
     #[test]
     fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
-        let mut shelf = Shelf::new(3 * (OVERHEAD + 3));
+        let mut shelf = Shelf::new(3 * (OVERHEAD + 3 + 3), |head: &&str| head.len());
         for field in ["match=\"/1/*\"", "match=\"/2/*\"", "match=\"/3/*\"", "match=\"/4/*\""] {
             put(&mut shelf, None, field, "one");
         }
         assert_eq!(shelf.size().0, 3);
-        assert!(find(&mut shelf, 1, "/1/x", None).is_none() && find(&mut shelf, 1, "/4/x", None).is_some());
+        assert!(find(&shelf, 1, "/1/x", None).is_none() && find(&shelf, 1, "/4/x", None).is_some());
         shelf.set(0);
         assert_eq!((shelf.size(), shelf.is_on()), ((0, 0), false));
     }
