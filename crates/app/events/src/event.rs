@@ -165,6 +165,8 @@ events! {
         remote: String,
         /// The user, by the number that the remote gave; all of them where there is none.
         user: Option<u64>,
+        /// The rule that moved them, by its place in ground's settings, from 0 on; where those have changed, in the ones before.
+        rule: u64,
         /// Of what: `all`, what is `asked` for, or what is sent `unasked`.
         service: String,
         /// The policy before.

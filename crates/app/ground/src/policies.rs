@@ -80,6 +80,7 @@ impl Policies {
             bus.emit(Event::PolicyMoved {
                 remote: change.link.to_string(),
                 user: change.user,
+                rule: change.rule as u64,
                 service: change.service.to_string(),
                 before: change.before.to_string(),
                 policy: change.policy.to_string(),
@@ -172,6 +173,32 @@ mod tests {
         }
         assert_eq!(moves, ["ship: gentle to strong", "ship: strong to gentle"]);
         assert_eq!(bus.counters().snapshot()["policies_moved"], 2);
+        drop(policies);
+        keeping.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_move_names_the_rule_that_made_it() {
+        let bus = Bus::new();
+        let mut heard = bus.subscribe();
+        let rules =
+            "[[squeeze.rule]]\npolicy = 'httpep'\n[[squeeze.rule]]\nusers = 'heavy'\npolicy = 'strong'\n";
+        let policies = Arc::new(Policies::new(&settings(rules)));
+        let keeping = tokio::spawn(keep(Arc::downgrade(&policies), bus.clone(), || Some(0.0)));
+        let other = Outlet { remote: "ship".into(), user: 8 };
+        for _ in 0..25 {
+            policies.sent(&other, 100_000, Some(BitRate::mbit(8)));
+            send(&policies, 10).await;
+        }
+        policies.set(&settings(""), &bus);
+        let mut moves = Vec::new();
+        while let Some(Ok(stamped)) = heard.next_now() {
+            if let Event::PolicyMoved { user, rule, .. } = &stamped.event {
+                moves.push((*user, *rule));
+            }
+        }
+        moves.sort_unstable();
+        assert_eq!(moves, [(None, 0), (None, 0), (Some(7), 1), (Some(7), 1)]);
         drop(policies);
         keeping.await.unwrap();
     }

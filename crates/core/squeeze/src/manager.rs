@@ -119,6 +119,8 @@ pub struct Change {
     pub link: Arc<str>,
     /// Who; all of them where there is none.
     pub user: Option<u64>,
+    /// The number of the rule that moved them.
+    pub rule: usize,
     /// What of theirs.
     pub service: Service,
     /// By which policy it went before.
@@ -182,8 +184,9 @@ impl Manager {
         if self.base == base && self.rules == rules {
             return;
         }
-        for (link, state, rule) in self.links.iter().flat_map(|(link, known)| {
-            known.states.iter().zip(&self.rules).map(move |(state, rule)| (link, state, rule))
+        for (link, state, number, rule) in self.links.iter().flat_map(|(link, known)| {
+            let rules = self.rules.iter().enumerate();
+            known.states.iter().zip(rules).map(move |(state, (number, rule))| (link, state, number, rule))
         }) {
             let users: Vec<Option<u64>> = match rule.users {
                 Users::All => Some(None).filter(|_| state.in_force).into_iter().collect(),
@@ -192,7 +195,8 @@ impl Manager {
             let before = rule.policy.max(self.base);
             for user in users.into_iter().filter(|_| before != base) {
                 let (link, service, why) = (Arc::clone(link), rule.service, "the rules have changed".into());
-                self.changes.push_back(Change { link, user, service, before, policy: base, why });
+                let change = Change { link, user, rule: number, service, before, policy: base, why };
+                self.changes.push_back(change);
             }
         }
         (self.base, self.rules) = (base, rules);
@@ -384,7 +388,7 @@ fn changes_of(
             if before != policy {
                 let why = reason(rule, load, comes, by_share);
                 let (link, service) = (Arc::clone(link), rule.service);
-                changes.push_back(Change { link, user, service, before, policy, why });
+                changes.push_back(Change { link, user, rule: number, service, before, policy, why });
             }
         }
     }
