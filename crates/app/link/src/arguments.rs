@@ -1,9 +1,8 @@
 //! What callers of the control socket write, made into what `core/diffserv` takes.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhop_diffserv::calls::{CallId, Codec, Offer, rate};
+use farhop_diffserv::calls::{CallId, Codec, Media, Offer, rate};
 use farhop_units::{BitRate, parse_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,25 +89,27 @@ impl NewCall {
         if codec.is_none() && time.is_some() {
             return Err("a packet time says nothing without a codec; name one".into());
         }
+        let media: Vec<Media> = self.media.iter().map(|text| media(text)).collect::<Result<_, _>>()?;
+        let hop = terms.hop.of_media(&media);
         let counted = match codec {
             // Also where another figure is said: what cannot be a packet is a slip.
-            Some((codec, time)) => Some(rate(codec, time, &terms.hop).map_err(|error| error.to_string())?),
+            Some((codec, time)) => Some(rate(codec, time, &hop).map_err(|error| error.to_string())?),
             None => None,
         };
         let rate = said.or(terms.plain).or(counted);
         let rate = rate.ok_or("what the call takes is not known; name its codec or its rate")?;
-        let media = |text: &String| {
-            text.parse::<SocketAddr>().ok().filter(|it| it.port() > 0).ok_or_else(|| {
-                format!("'{text}' is no address with a port, write it like '10.0.0.5:16384' or '[2001:db8::5]:16384'")
-            })
-        };
-        Ok(Offer {
-            id: call_id(&self.call)?,
-            rate,
-            codec,
-            media: self.media.iter().map(media).collect::<Result<_, _>>()?,
-        })
+        Ok(Offer { id: call_id(&self.call)?, rate, codec, media })
     }
+}
+
+/// Where packets of a call go, as callers write it.
+///
+/// # Errors
+/// It is no address with a port, which may not be 0.
+pub fn media(text: &str) -> Result<Media, String> {
+    text.parse::<Media>().ok().filter(|it| it.port() > 0).ok_or_else(|| {
+        format!("'{text}' is no address with a port, write it like '10.0.0.5:16384' or '[2001:db8::5]:16384'")
+    })
 }
 
 /// The name in `{"call":NAME}`.
@@ -118,7 +119,11 @@ pub(crate) fn named(args: Value) -> Result<CallId, String> {
     call_id(&call)
 }
 
-fn call_id(text: &str) -> Result<CallId, String> {
+/// A call's name, as callers write it.
+///
+/// # Errors
+/// It is none.
+pub fn call_id(text: &str) -> Result<CallId, String> {
     text.parse()
         .map_err(|()| "a call's name has 1 to 255 letters, digits and signs of ASCII, and no blank".into())
 }
@@ -147,6 +152,17 @@ mod tests {
         assert_eq!(rate(g729(), Some(BitRate::kbit(8))), BitRate::kbit(8));
         let said = json!({"call": "a", "codec": "G.729", "rate": "30 kbit/s"});
         assert_eq!(rate(said, Some(BitRate::kbit(8))), BitRate::kbit(30));
+    }
+
+    #[test]
+    fn a_call_between_ipv6_addresses_takes_their_longer_headers() {
+        let rate = |media: &[&str]| {
+            let args = json!({"call": "a", "codec": "G.729", "media": media});
+            offered(args, None).unwrap().rate
+        };
+        assert_eq!(rate(&["10.0.0.5:16384"]), BitRate::kbit(24));
+        assert_eq!(rate(&["[2001:db8::5]:16384"]), BitRate::kbit(32));
+        assert_eq!(rate(&["10.0.0.5:16384", "[2001:db8::5]:16384"]), BitRate::kbit(32));
     }
 
     #[test]

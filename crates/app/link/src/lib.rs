@@ -17,7 +17,7 @@ mod sip;
 mod state;
 mod told;
 
-pub use arguments::NewCall;
+pub use arguments::{NewCall, call_id, media};
 pub use config::{CallTerms, Config, FollowTerms, GrantTerms, Hour, RateSource, SipTerms, Window};
 pub use device::{Device, Echo, Linux, time_of_day};
 pub use hours::hours;

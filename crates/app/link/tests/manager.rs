@@ -32,6 +32,19 @@ async fn the_eleventh_call_is_refused_with_a_reason_and_the_ten_are_untouched() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_between_ipv6_addresses_holds_what_its_longer_headers_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = Scene::start(folder.path()).await;
+    let mut held = async |call: &str, media: &str| {
+        let args = json!({"call": call, "codec": "G.729", "media": [media]});
+        scene.client.call("new_voice_call", args).await.unwrap()["rate_bps"].clone()
+    };
+    assert_eq!(held("a", "10.0.0.5:16384").await, 24_000);
+    assert_eq!(held("b", "[2001:db8::5]:16384").await, 32_000);
+    scene.running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_call_has_a_meter_of_its_own_for_what_it_was_admitted_with() {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = Scene::full(folder.path()).await;

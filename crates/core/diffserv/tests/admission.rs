@@ -43,6 +43,21 @@ fn the_eleventh_call_of_a_share_for_ten_is_refused_and_the_ten_are_untouched() {
 }
 
 #[test]
+fn a_refusal_counts_calls_as_people_do_and_says_where_no_release_would_help() {
+    let mut calls = Calls::new(BitRate::kbit(30), LEASE);
+    let large = Offer { rate: BitRate::kbit(31), ..call(0) };
+    let refusal = calls.admit(at(0), large).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "no room for it: it needs 31 kbit/s, more than the whole share of 30 kbit/s set aside for calls; give EF a greater share"
+    );
+    assert!(refusal.is_for_want_of_room(), "where the rate is followed the share may be greater again");
+    calls.admit(at(0), call(0)).unwrap();
+    let line = calls.admit(at(0), call(1)).unwrap_err().to_string();
+    assert!(line.contains("1 call holds 24 kbit/s; release one"), "{line}");
+}
+
+#[test]
 fn a_lost_release_heals_when_the_lease_is_over() {
     let mut calls = Calls::new(BitRate::kbit(48), LEASE);
     calls.admit(at(0), call(0)).unwrap();
@@ -61,7 +76,7 @@ fn a_call_that_is_offered_again_holds_its_rate_once() {
     assert_eq!(calls.admit(at(5), call(0)), Ok(Admitted::Again));
     assert_eq!((calls.held(), calls.next_expiry()), (BitRate::kbit(24), Some(at(65))));
     let dearer = Offer { rate: BitRate::kbit(80), ..call(0) };
-    assert!(matches!(calls.admit(at(6), dearer), Err(Refusal::Full { .. })));
+    assert!(matches!(calls.admit(at(6), dearer), Err(Refusal::TooLarge { .. })));
     assert_eq!(calls.held(), BitRate::kbit(24), "it keeps what it had");
     let cheaper = Offer { rate: BitRate::kbit(10), ..call(0) };
     assert_eq!((calls.admit(at(7), cheaper), calls.held()), (Ok(Admitted::Changed), BitRate::kbit(10)));

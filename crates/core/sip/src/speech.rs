@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhop_diffserv::calls::{Codec, Hop, Ip, NotWhole, rate};
+use farhop_diffserv::calls::{Codec, Hop, NotWhole, rate};
 use farhop_units::{BitRate, Bytes};
 
 /// Addresses of one call that are told of; what they are full of already, others find no place in.
@@ -46,8 +46,7 @@ impl Speech {
     /// # Errors
     /// A packet time is no whole number of its codec's frames.
     pub fn rate(&self, hop: &Hop) -> Result<BitRate, NotWhole> {
-        let ip = if self.media.iter().any(SocketAddr::is_ipv6) { Ip::V6 } else { hop.ip };
-        let hop = Hop { ip, ..*hop };
+        let hop = hop.of_media(&self.media);
         let sum = |streams: &[Stream]| {
             let rates = streams.iter().map(|stream| stream.rate(&hop));
             rates.sum::<Result<u64, NotWhole>>()

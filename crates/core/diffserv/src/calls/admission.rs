@@ -76,8 +76,9 @@ pub enum Gone {
 pub enum Refusal {
     /// There is no room.
     #[error(
-        "no room for it: it needs {wanted}, and of the {share} set aside for calls {calls} calls hold {held}; release one, or \
-         give EF a greater share"
+        "no room for it: it needs {wanted}, and of the {share} set aside for calls {} {held}; release one, or give EF a greater \
+         share",
+        hold(*calls)
     )]
     Full {
         /// What it needs.
@@ -88,6 +89,16 @@ pub enum Refusal {
         held: BitRate,
         /// By how many.
         calls: usize,
+    },
+    /// There never is.
+    #[error(
+        "no room for it: it needs {wanted}, more than the whole share of {share} set aside for calls; give EF a greater share"
+    )]
+    TooLarge {
+        /// What it needs.
+        wanted: BitRate,
+        /// What there is for calls.
+        share: BitRate,
     },
     /// It would need nothing.
     #[error("a call of 0 bit/s is none; name its codec or its rate")]
@@ -129,10 +140,17 @@ pub struct Calls {
     earliest: Duration,
 }
 
+fn hold(calls: usize) -> String {
+    match calls {
+        1 => "1 call holds".into(),
+        calls => format!("{calls} calls hold"),
+    }
+}
+
 impl Refusal {
     /// Whether another time it might be admitted as it is: there is no room. Else it is no call.
     pub fn is_for_want_of_room(&self) -> bool {
-        matches!(self, Refusal::Full { .. } | Refusal::TooMany)
+        matches!(self, Refusal::Full { .. } | Refusal::TooLarge { .. } | Refusal::TooMany)
     }
 }
 
@@ -193,6 +211,9 @@ impl Calls {
         // What a call has it keeps, even where the share has become less.
         if offer.rate.0 > own && others.saturating_add(offer.rate.0) > self.share.0 {
             let (wanted, share, calls) = (offer.rate, self.share, self.calls.len());
+            if wanted > share {
+                return Err(Refusal::TooLarge { wanted, share });
+            }
             return Err(Refusal::Full { wanted, share, held, calls });
         }
         match before {

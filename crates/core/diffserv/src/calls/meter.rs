@@ -9,7 +9,7 @@ use std::time::Duration;
 use farhop_units::{BitRate, Bytes};
 
 use super::admission::{Media, Offer};
-use super::rate::{Hop, Ip, packet, rate};
+use super::rate::{Hop, packet, rate};
 
 /// Hundredths beyond what a call was admitted with: reports that share its ports (RFC 3550 §6.2 gives them a twentieth, RFC 5761 the
 /// ports), and a sender's clock that is a little fast.
@@ -46,8 +46,7 @@ pub struct Metered {
 impl Meter {
     /// That of a call on such a hop. Where something compresses headers there, packets are whole here still.
     pub fn of(offer: &Offer, hop: &Hop) -> Meter {
-        let ip = if offer.media.iter().any(Media::is_ipv6) { Ip::V6 } else { hop.ip };
-        let hop = Hop { ip, ..*hop };
+        let hop = hop.of_media(&offer.media);
         let whole = Hop { compressed: None, overhead: Bytes(0), ..hop };
         let by_codec = offer.codec.and_then(|(codec, time)| {
             // A packet time of nothing is none.

@@ -1,5 +1,6 @@
 //! What a call takes of the link: its speech, and every header around it.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
@@ -48,6 +49,12 @@ pub struct NotWhole {
 impl Hop {
     /// IPv4 with whole headers and nothing around them.
     pub const PLAIN: Hop = Hop { ip: Ip::V4, compressed: None, overhead: Bytes(0) };
+
+    /// The same for a call whose packets go there. Where one of these addresses is of IPv6, so are the headers.
+    #[must_use]
+    pub fn of_media(self, media: &[SocketAddr]) -> Hop {
+        if media.iter().any(SocketAddr::is_ipv6) { Hop { ip: Ip::V6, ..self } } else { self }
+    }
 
     /// Bytes around the speech of a packet.
     pub(super) fn around(&self) -> u64 {
