@@ -43,9 +43,14 @@ pub(crate) async fn keep_short<D: Device>(manager: &Arc<Manager>, device: &Arc<D
         let mut is_busy = false;
         // What is not in force has nothing to be said of.
         if manager.trouble.borrow().is_none() {
-            let done = round(manager, device, &mut classes, began, &mut said_at).await;
-            is_busy = *done.as_ref().unwrap_or(&false);
-            manager.set_early_trouble(done.err().map(|error| error.to_string()));
+            match round(manager, device, &mut classes, began, &mut said_at).await {
+                // Whoever keeps all of it in force sees that too, and tells it with all that is put back.
+                Err(Error::NoRules { .. }) => {}
+                done => {
+                    is_busy = *done.as_ref().unwrap_or(&false);
+                    manager.set_early_trouble(done.err().map(|error| error.to_string()));
+                }
+            }
         }
         sleep(if is_busy { PACE } else { IDLE }).await;
     }

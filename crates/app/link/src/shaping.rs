@@ -84,6 +84,7 @@ pub(crate) fn plan_at(
         media_leaf: minor(Queue::Ef),
         media,
         otherwise: minor(Queue::De),
+        neighbours: minor(Queue::Af4),
         echo: config.follow.map(|follow| (follow.echo, minor(Queue::Af4))),
         splits: config.rate <= SPLIT_UP_TO,
         longest: longest(plan.shaped),
@@ -110,7 +111,8 @@ fn meter(offer: &Offer, terms: &CallTerms) -> Meter {
     // A plain figure says nothing of what comes. Whose codec is not known counts as G.711, which none of the usual ones exceeds.
     let is_plain = offer.codec.is_none() && terms.plain == Some(offer.rate);
     let usual = (Codec::G711, Codec::G711.usual_packet_time());
-    let rate = calls::rate(usual.0, usual.1, &terms.hop).ok().filter(|_| is_plain);
+    let hop = terms.hop.of_media(&offer.media);
+    let rate = calls::rate(usual.0, usual.1, &hop).ok().filter(|_| is_plain);
     let rate = rate.map_or(offer.rate, |rate| rate.max(offer.rate));
     Meter::of(&Offer { rate, ..offer.clone() }, &terms.hop)
 }

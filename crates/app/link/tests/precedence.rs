@@ -42,6 +42,9 @@ async fn what_is_lost_of_an_overloaded_class_is_said_again_until_it_is_over() {
     assert!(device.state.lock().unwrap().losing.len() >= before + 8);
     device.state.lock().unwrap().too_much = 0;
     eventually(|| last() == Some([0, 0])).await;
+    // Rules that are gone are put back, and told as that.
+    device.state.lock().unwrap().has_no_rules = true;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let status = scene.client.call("status", Value::Null).await.unwrap();
     assert_eq!((&status["losing"], &status["early"]), (&json!([]), &Value::Null));
     scene.running.abort();

@@ -165,7 +165,7 @@ mod tests {
         let shaping = farhop_link::plan(&of("streaming").unwrap(), Vec::new()).unwrap().shaping;
         assert_eq!((shaping.rules[0].minor, shaping.rules[0].precedence), (0x40, 2));
         let text = shaping.in_words(farhop_netdev::LeafKind::Fifo);
-        assert!(text.contains("th dport { 4000-4000 } goto higher_40_2"), "{text}");
+        assert!(text.contains("th dport { 4000 } goto higher_40_2"), "{text}");
         let line = format!("{:#}", of("voice").unwrap_err());
         assert!(line.contains("names a drop precedence, which 'voice' has none of"), "{line}");
     }

@@ -62,6 +62,14 @@ pub enum Error {
         /// Its name.
         interface: String,
     },
+    /// The classes of the device have lost the rules that lead to them.
+    #[error(
+        "somebody has taken away the rules that lead to the classes of {interface}; `farhop link apply` puts them back"
+    )]
+    NoRules {
+        /// The device.
+        interface: String,
+    },
     /// Somebody else shapes the device.
     #[error(
         "{interface} has a queue of somebody else's at its root ('{what}'), which is left alone; take it away with `tc qdisc del dev {interface} root` if it may go"

@@ -58,6 +58,41 @@ fn packets_wait_in_the_class_of_their_rule_and_bear_its_mark() {
 }
 
 #[test]
+fn what_finds_neighbours_has_a_leaf_of_its_own_and_nothing_else_that_bears_no_class() {
+    let Some(scene) = Scene::new() else { return };
+    let shaping = Shaping { neighbours: 0x50, ..shaping() };
+    scene.apply(&shaping).unwrap();
+    assert!(!scene.apply(&shaping).unwrap().new, "the same again");
+    let asked = |to: &str, from: &str| {
+        scene.tool(&scene.sender, "ip neigh flush all");
+        let (heard, before) = (scene.listen(to, OTHER), scene.packets(0x50));
+        scene.speak(from).send_to(b"x", SocketAddr::new(to.parse().unwrap(), OTHER)).unwrap();
+        heard.recv(&mut [0; 99]).unwrap();
+        scene.packets(0x50) - before
+    };
+    assert!(asked("10.79.0.2", "10.79.0.1") >= 1, "ARP");
+    assert!(asked("fd79::2", "fd79::1") >= 1, "neighbour discovery");
+    // What a bridge above the device sends has passed no rules of it.
+    scene.tool(
+        &scene.sender,
+        "ip link add br0 type bridge; ip link set sat0 master br0; ip addr add 10.80.0.1/24 dev br0; ip link set br0 up;
+          ip neigh add 10.80.0.2 lladdr 02:00:00:00:00:02 dev br0",
+    );
+    let (speaker, before) = (scene.speak("10.80.0.1"), scene.packets(0x60));
+    for _ in 0..5 {
+        speaker.send_to(b"x", ("10.80.0.2", OTHER)).unwrap();
+    }
+    assert!(scene.packets(0x60) - before >= 5);
+    let missing = farhop_netdev::Error::NoRules { interface: DEVICE.into() }.to_string();
+    scene.tool(&scene.sender, "nft delete table inet farhop_link_sat0");
+    assert_eq!(scene.sender.run(|| crowds(DEVICE).unwrap_err().to_string()).unwrap(), missing);
+    let losing = [Losing { minor: 0x50, higher: [1, 1] }];
+    let said =
+        scene.sender.run(|| set_losing(&Hold::take(DEVICE).unwrap(), &losing).unwrap_err().to_string());
+    assert_eq!(said.unwrap(), missing);
+}
+
+#[test]
 fn what_has_a_higher_drop_precedence_keeps_it_and_some_of_it_is_lost_before_it_waits() {
     let Some(scene) = Scene::new() else { return };
     let mut shaping = shaping();
@@ -246,7 +281,7 @@ fn a_class_becomes_a_group_whose_leaves_have_ceilings_of_their_own() {
     let within = |minor, ceiling| Leaf { within: Some(0x60), ceiling, ..leaf(minor, 6, 30_000, 0) };
     grouped.leaves.pop();
     grouped.leaves.extend([within(0x61, 900_000), within(0x62, 50_000)]);
-    grouped.otherwise = 0x61;
+    (grouped.otherwise, grouped.neighbours) = (0x61, 0x61);
     grouped.rules.push(MarkRule { ports: vec![(OTHER, OTHER)], minor: 0x62, ..MarkRule::default() });
     // What was a leaf becomes a group while it stands.
     let applied = scene.apply(&grouped).unwrap();
@@ -329,7 +364,8 @@ fn a_plan_is_told_as_the_commands_that_would_be_run() {
         "tc qdisc replace dev sat0 parent fa40:10 handle fb10: tbf rate 32gbit burst 1564b limit 400000",
         "tc qdisc replace dev sat0 parent fa40:50 handle fb50: tbf rate 32gbit burst 1564b limit 400000",
         "tc qdisc replace dev sat0 parent fb50:1 fq_codel target 32ms interval 650ms quantum 1514",
-        "meta l4proto udp th dport { 9001-9001 } goto leaf_10",
+        "meta l4proto udp th dport { 9001 } goto leaf_10",
+        "tc filter replace dev sat0 parent fa40: protocol arp prio 1 handle 800::1 u32 match u32 0 0 classid fa40:60",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }

@@ -42,11 +42,11 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
     let changed = |applied| scene.sender.run(|| shaping.changed(&applied).unwrap()).unwrap();
     for (line, what) in [
         ("true", None),
-        ("nft flush table inet farhop_link_sat0", Some("its rules")),
+        ("nft flush table inet farhop_link_sat0", Some("its rules and the media of its calls")),
         ("nft flush chain inet farhop_link_sat0 leave", Some("its rules")),
         ("nft flush chain inet farhop_link_sat0 leaf_50", Some("its rules")),
         ("nft insert rule inet farhop_link_sat0 leave accept", Some("its rules")),
-        ("nft delete table inet farhop_link_sat0", Some("its rules")),
+        ("nft delete table inet farhop_link_sat0", Some("its rules and the media of its calls")),
         // As many rules as before, and others.
         (
             "nft replace rule inet farhop_link_sat0 leaf_50 handle $(handle leaf_50 'dscp set 0x0a') ip dscp set 0 accept",
@@ -89,7 +89,7 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
         ),
         ("tc class change dev sat0 classid fa40:1 htb rate 2mbit", Some("the rates of its classes")),
         ("tc qdisc replace dev sat0 parent fa40:50 pfifo limit 9", Some("its queues")),
-        ("nft flush table inet farhop_link_sat0; tc class del dev sat0 classid fa40:60", Some("its queues")),
+        ("nft flush table inet farhop_link_sat0; tc class del dev sat0 classid fa40:50", Some("its queues")),
         ("tc qdisc del dev sat0 root", Some("its queues")),
         ("ip link set sat0 mtu 1400", Some("the size of its packets")),
     ] {

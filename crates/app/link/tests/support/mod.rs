@@ -29,6 +29,8 @@ pub(crate) struct Fake {
 pub(crate) struct State {
     pub(crate) is_gone: bool,
     pub(crate) is_foreign: bool,
+    /// Somebody has taken away the rules.
+    pub(crate) has_no_rules: bool,
     /// What somebody has changed since it was put into force.
     pub(crate) changed: Option<&'static str>,
     pub(crate) applied: usize,
@@ -134,8 +136,11 @@ impl Device for Fake {
         Ok(Echo { round_trip: Some(round_trip), left: state.left })
     }
 
-    fn crowds(&self, _interface: &str) -> Result<Vec<Crowd>, Error> {
+    fn crowds(&self, interface: &str) -> Result<Vec<Crowd>, Error> {
         let mut state = self.state.lock().unwrap();
+        if state.has_no_rules {
+            return Err(Error::NoRules { interface: interface.into() });
+        }
         state.counted += 1;
         // All that comes is of high precedence, and a queue stands.
         let high = state.counted * state.too_much;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::tree::LOST;
-use super::{HANDLE, Hold, counts, list, require, rules};
+use super::{HANDLE, Hold, counts, gone, list, require, rules};
 use crate::Error;
 use crate::host::{feed, run};
 
@@ -45,7 +45,8 @@ pub struct Losing {
 /// Nothing of ours is in force there, `nft` is missing or refuses, or the kernel's nftables has no `numgen`.
 pub fn set_losing(hold: &Hold, losing: &[Losing]) -> Result<(), Error> {
     require()?;
-    feed("nft", &["-f", "-"], &losing_text(hold.interface(), losing))
+    let interface = hold.interface();
+    feed("nft", &["-f", "-"], &losing_text(interface, losing)).map_err(|error| gone(interface, error))
 }
 
 /// How the leaves stand that have drop precedences.

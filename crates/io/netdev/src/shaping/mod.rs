@@ -111,6 +111,9 @@ pub struct Shaping {
     pub media: Vec<Metered>,
     /// The leaf of what no rule holds for.
     pub otherwise: u16,
+    /// The leaf of what finds neighbours on the link (ARP, RFC 826; neighbour discovery, RFC 4861), before all rules: while it waits nothing
+    /// leaves for a neighbour that is not known yet.
+    pub neighbours: u16,
     /// Whose echoes ([`crate::Ping`]) go before all rules, and by which leaf: they measure what waits beyond this device.
     pub echo: Option<(IpAddr, u16)>,
     /// Whether segments of many packets, which TCP and drivers hand over as one, are split before they wait: else what is urgent
@@ -207,9 +210,18 @@ impl Shaping {
 
     fn put(&self, new: bool) -> Result<Applied, Error> {
         batch(&self.class_lines())?;
+        self.put_neighbours()?;
         let (kind, whole) = self.put_leaves()?;
         let rules = change_rules(&self.interface, &self.table())?;
         Ok(Applied { kind, new, whole, rules })
+    }
+
+    /// A kernel without classifiers of traffic control leaves ARP with what no rule holds for.
+    fn put_neighbours(&self) -> Result<(), Error> {
+        match batch(&[self.neighbours_line()]) {
+            Err(Error::Command { reason, .. }) if is_unknown(&reason) => Ok(()),
+            done => done,
+        }
     }
 
     /// Gives each class its rate, in place of the one that it has; queues, and what waits in them, stay.
@@ -258,10 +270,12 @@ impl Shaping {
             return Ok(Some("the rates of its classes"));
         }
         let listed = Listed::read(&seen.table);
+        let has_calls = listed.calls == applied.rules.calls;
         if listed.rules != applied.rules.rules {
-            return Ok(Some("its rules"));
+            let are_more = !has_calls && !self.media.is_empty();
+            return Ok(Some(if are_more { "its rules and the media of its calls" } else { "its rules" }));
         }
-        if listed.calls != applied.rules.calls {
+        if !has_calls {
             return Ok(Some("the media of its calls"));
         }
         let whole = applied.whole.map(|_| size::largest_packet(&self.interface)).transpose()?;
@@ -292,7 +306,11 @@ impl Shaping {
         // Those of a device that is not there yet are the usual ones.
         let whole = || size::largest_packet(&self.interface).unwrap_or(size::USUAL);
         let leaves = self.leaf_lines(kind, self.splits.then(whole));
-        let lines = [self.root_line()].into_iter().chain(self.class_lines()).chain(leaves);
+        let lines = [self.root_line()]
+            .into_iter()
+            .chain(self.class_lines())
+            .chain([self.neighbours_line()])
+            .chain(leaves);
         let mut text: String = lines.map(|line| format!("tc {line}\n")).collect();
         text.push_str("nft -f - <<END\n");
         text.push_str(&self.table());
@@ -303,7 +321,7 @@ impl Shaping {
 
 /// Changes rules in one step; how they are listed then.
 fn change_rules(interface: &str, text: &str) -> Result<Listed, Error> {
-    feed("nft", &["-f", "-"], text)?;
+    feed("nft", &["-f", "-"], text).map_err(|error| gone(interface, error))?;
     Ok(Listed::read(&list(interface)?))
 }
 
@@ -316,9 +334,20 @@ pub fn media_passed(interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
     Ok(media::read_passed(&list(interface)?))
 }
 
+/// What nft says of a table, or of a chain in it, that is not there.
+fn gone(interface: &str, error: Error) -> Error {
+    match error {
+        Error::Command { reason, .. } if reason.contains("No such file or directory") => {
+            Error::NoRules { interface: interface.into() }
+        }
+        other => other,
+    }
+}
+
 /// The table as it is.
 fn list(interface: &str) -> Result<String, Error> {
-    let output = run("nft", &["-n", "list", "table", "inet", &rules::table_name(interface)])?;
+    let output = run("nft", &["-n", "list", "table", "inet", &rules::table_name(interface)]);
+    let output = output.map_err(|error| gone(interface, error))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -434,7 +463,7 @@ fn read_root(text: &str) -> Root {
 
 /// What the kernel says of a kind that it does not have, today and of old.
 fn is_unknown(reason: &str) -> bool {
-    ["qdisc kind is unknown", "No such file or directory", "Unknown qdisc"]
+    ["qdisc kind is unknown", "No such file or directory", "Unknown qdisc", "classifier not found"]
         .iter()
         .any(|it| reason.contains(it))
 }
@@ -472,6 +501,7 @@ mod tests {
             media_leaf: 0x10,
             media: Vec::new(),
             otherwise: 0x60,
+            neighbours: 0x60,
             echo: None,
             splits: true,
             longest: None,

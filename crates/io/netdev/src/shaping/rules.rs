@@ -41,6 +41,12 @@ impl Shaping {
             let (family, protocol) = if address.is_ipv4() { ("ip", "icmp") } else { ("ip6", "ipv6-icmp") };
             let _ = writeln!(text, "{family} daddr {address} meta l4proto {protocol} goto leaf_{leaf:x}");
         }
+        // RFC 4861 §7.1.1: what has crossed a router is none.
+        let _ = writeln!(
+            text,
+            "ip6 hoplimit 255 icmpv6 type {{ nd-router-solicit, nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert }} goto leaf_{:x}",
+            self.neighbours
+        );
         for rule in &self.rules {
             put_rule(&mut text, rule, &target(rule, &self.leaves));
         }
@@ -139,7 +145,9 @@ fn put_rule(text: &mut String, rule: &MarkRule, target: &str) {
         Some(_) => &["udp"],
         None => &[""],
     };
-    let ports: Vec<String> = rule.ports.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+    let range =
+        |(first, last): &(u16, u16)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let ports: Vec<String> = rule.ports.iter().map(range).collect();
     let ports = ports.join(", ");
     let by_port: Vec<String> = if ports.is_empty() {
         protocols
@@ -228,7 +236,7 @@ mod tests {
         );
         assert_eq!(
             text,
-            "meta l4proto { tcp, udp } th dport { 53-53 } goto leaf_20\nmeta l4proto { tcp, udp } th sport { 53-53 } goto leaf_20\n"
+            "meta l4proto { tcp, udp } th dport { 53 } goto leaf_20\nmeta l4proto { tcp, udp } th sport { 53 } goto leaf_20\n"
         );
     }
 }

@@ -22,6 +22,15 @@ impl Shaping {
         format!("qdisc add dev {} root handle {HANDLE} htb default {:x}", self.interface, self.otherwise)
     }
 
+    /// What rules of nftables do not see: ARP. All else that bears no class of theirs, such as what passes a bridge or a VLAN above the
+    /// device, goes by the default.
+    pub(super) fn neighbours_line(&self) -> String {
+        format!(
+            "filter replace dev {} parent {HANDLE} protocol arp prio 1 handle 800::1 u32 match u32 0 0 classid {HANDLE}{:x}",
+            self.interface, self.neighbours
+        )
+    }
+
     pub(super) fn class_lines(&self) -> Vec<String> {
         let Shaping { interface, rate, burst, .. } = self;
         let all = format!(

@@ -143,6 +143,7 @@ pub(crate) fn shaping() -> Shaping {
         media_leaf: 0x10,
         media: Vec::new(),
         otherwise: 0x60,
+        neighbours: 0x60,
         echo: None,
         splits: true,
         longest: None,
