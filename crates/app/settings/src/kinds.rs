@@ -339,6 +339,24 @@ impl fmt::Display for PeerName {
     }
 }
 
+/// What explanations call a rule. It may have the name of one that Farhop comes with, which have blanks in theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleName(String);
+
+impl FromStr for RuleName {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let are_words = text.split(' ').all(|word| word.parse::<PeerName>().is_ok());
+        (text.len() <= 64 && are_words).then(|| RuleName(text.into())).ok_or(())
+    }
+}
+
+impl fmt::Display for RuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The name of a field with cache directives for chosen caches (RFC 9213).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TargetField(String);
@@ -549,6 +567,16 @@ mod tests {
         assert_eq!("CDN-Cache-Control".parse::<TargetField>().unwrap().to_string(), "CDN-Cache-Control");
         for text in ["", "Cache-Control", "cdn cache", "cdn:", "a,b"] {
             assert_eq!(text.parse::<TargetField>(), Err(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_may_have_the_name_of_any_that_farhop_comes_with() {
+        for rule in farhop_diffserv::classify::standard() {
+            assert!(rule.name.parse::<RuleName>().is_ok(), "{}", rule.name);
+        }
+        for text in ["", " a", "a ", "a  b", "a\tb", "Farhop's carrier", &"a ".repeat(33)] {
+            assert_eq!(text.parse::<RuleName>(), Err(()), "{text}");
         }
     }
 

@@ -32,8 +32,8 @@ pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
 pub use kinds::{
-    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, Spreading,
-    TargetField, UserWeight,
+    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, RuleName,
+    Spreading, TargetField, UserWeight,
 };
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]

@@ -26,9 +26,10 @@ settings! {
         values {
             /// The network device that the link is behind; what leaves by it is shaped.
             interface: String;
-            /// The rate of the link in the direction that the device sends in; auto takes the profile's.
+            /// The rate of the link in the direction that the device sends in; auto takes the profile's. One that is given goes before that.
             rate: Option<BitRate>, default "auto", range "64 kbit/s" to "100 Gbit/s";
-            /// The link whose rate that is: one of those that `[link] profile` of an end knows; auto: the rate above is given.
+            /// The link whose rate that is where none is given above: one of those that `[link] profile` of an end knows; auto: the rate above is
+            /// given.
             profile: Option<Profile>, default "auto";
             /// Which direction of that profile the device sends in: return at the users' side, forward at the gateway's.
             direction: Direction, default "return";
@@ -123,7 +124,7 @@ settings! {
         values {
             /// What every call takes in each direction, whatever its codec; auto counts it from codec and packet time.
             rate: Option<BitRate>, default "auto", range "1 kbit/s" to "10 Mbit/s";
-            /// Whether calls cross over IPv6, whose header is longer.
+            /// Whether calls cross over IPv6, whose header is longer. Those of whose media one address is of IPv6 always count so.
             ipv6: bool, default "false";
             /// Bytes that carry a packet over the link besides its own headers: a tunnel's, or layer 2's, as far as the rate above
             /// includes it.
@@ -317,10 +318,10 @@ impl Checked for LinkManagerSettings {
                 let what = if is_double {
                     "has two windows; join them"
                 } else {
-                    "has no window: calls are refused or have their rate"
+                    "has no window: calls are refused or have their rate; take this window away"
                 };
                 let reason = format!("'{}' {what}", window.service);
-                return Err(conflict(source, "window[].service", reason));
+                return Err(conflict(source, &format!("window.{at}.service"), reason));
             }
         }
         if self.known_rate().is_none() {

@@ -106,7 +106,8 @@ settings! {
             ceiling: CarrierCeilingSettings;
             /// A rule of the classifier, before the lists of ports in `[udp]` and `[transparent]` and before those rules that Farhop comes with: all that is
             /// given has to hold, and the first rule that holds decides. What begins goes by it, in both directions. Only datagrams are
-            /// voice; where such a rule holds for a connection, that is interactive. What only shows later (`dscp`, `alpn`, behaviour) is of no use here.
+            /// voice; where such a rule holds for a connection, that is interactive. Marks (`dscp`) are not known here and are refused;
+            /// what shows later (`alpn`, behaviour) counts once it does.
             rule: RuleSettings;
         }
     }

@@ -8,7 +8,7 @@ use farhop_diffserv::{Codepoint, DropPrecedence, Patient, Service};
 use farhop_units::{BitRate, Bytes};
 
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, PeerName, PortRange};
+use crate::kinds::{Cidr, PortRange, RuleName};
 use crate::load::conflict;
 use crate::section::settings;
 use crate::source::Source;
@@ -17,8 +17,8 @@ settings! {
     /// A rule of the classifier.
     pub struct RuleSettings {
         values {
-            /// What explanations call it.
-            name: PeerName;
+            /// What explanations call it. That of a rule that Farhop comes with ("large downloads") puts it in the place of that one.
+            name: RuleName;
             /// What the flow is for: voice, interactive, web, streaming, bulk, other or background.
             service: Service;
             /// How readily its packets are dropped where its class is overloaded (RFC 2597): low, medium (AFx2) or high (AFx3). What comes marked

@@ -14,7 +14,7 @@ use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
 use crate::kinds::{
     CarrierKind, Cidr, Direction, Fec, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role,
-    Spreading, TargetField, UserWeight,
+    RuleName, Spreading, TargetField, UserWeight,
 };
 use crate::raw::Raw;
 
@@ -45,7 +45,10 @@ pub trait Setting: Sized {
 }
 
 fn wrong<T>(raw: &Raw, wanted: &str) -> Result<T, String> {
-    Err(format!("{raw} is not {wanted}"))
+    Err(match raw {
+        Raw::List(_) => format!("one value is wanted and not a list: {wanted}"),
+        _ => format!("{raw} is not {wanted}"),
+    })
 }
 
 macro_rules! ordered {
@@ -64,7 +67,11 @@ macro_rules! textual {
         impl Setting for $type {
             const KIND: &'static str = $kind;
             fn read(raw: &Raw) -> Result<Self, String> {
-                let Raw::Text(text) = raw else { return wrong(raw, $wanted) };
+                let text = match raw {
+                    Raw::Text(text) => text,
+                    Raw::List(_) => return Err(format!("one text is wanted and not a list: {}", $wanted)),
+                    _ => return wrong(raw, $wanted),
+                };
                 text.parse().map_err(|_| format!("{raw} is not {}", $wanted))
             }
             fn show(&self) -> Raw {
@@ -83,6 +90,7 @@ textual! {
     UserWeight, "user=hundredths", "a user and a weight from 1 to 10000, write it like \"anna=200\"";
     TargetField, "field", "the name of a field for chosen caches, write it like \"CDN-Cache-Control\"";
     PeerName, "name", "a name of up to 64 letters, digits, '-', '_' or '.'";
+    RuleName, "name", "a name of up to 64 letters, digits, '-', '_' or '.', with single blanks between words";
     Policy, "policy", "an image policy: \"identity\", \"gentle\", \"httpep\" or \"strong\"";
     farhop_squeeze::Signal, "load", "one of \"link\", \"cpu\"";
     farhop_squeeze::Users, "users", "one of \"all\", \"heavy\"";
@@ -236,7 +244,15 @@ impl Setting for PortRange {
             Raw::Integer(number) => number.to_string(),
             _ => return wrong(raw, "a port or a range, write it like 443 or \"8000-8999\""),
         };
-        text.parse().or_else(|()| wrong(raw, "a port or a range, write it like 443 or \"8000-8999\""))
+        let form = "a port or a range, write it like 443 or \"8000-8999\"";
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // Numbers are well written, and still none.
+        let bounds = if text.split('-').map(str::trim).all(is_number) {
+            ": ports go from 1 to 65535, the lower one first"
+        } else {
+            ""
+        };
+        text.parse().or_else(|()| wrong(raw, &format!("{form}{bounds}")))
     }
     fn show(&self) -> Raw {
         if self.first == self.last { Raw::Integer(self.first.into()) } else { Raw::Text(self.to_string()) }

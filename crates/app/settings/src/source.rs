@@ -129,9 +129,10 @@ impl Source {
         self.values.contains_key(key)
     }
 
-    /// Where `key` was given, else the file as a whole.
+    /// Where `key` was given, else where the element of a list begins that would have it, else the file as a whole.
     pub(crate) fn place_of(&self, key: &str) -> Place {
-        let given = self.values.get(key).map(|(_, place)| place).or(self.elements.get(key));
+        let element = || key.rsplit_once('.').and_then(|(element, _)| self.elements.get(element));
+        let given = self.values.get(key).map(|(_, place)| place).or(self.elements.get(key)).or_else(element);
         match given {
             Some(place) => place.clone(),
             None if self.file.as_os_str().is_empty() => Place::Default,

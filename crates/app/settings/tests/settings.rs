@@ -182,6 +182,13 @@ fn values_that_cannot_be_read_say_how_they_are_written() {
         text,
         "/etc/farhop/remote.toml:7: 'link.round_trip': 600 is not a duration, write it like \"650 ms\", or \"auto\""
     );
+    let text = line(ground(&format!("listen = ['192.0.2.1:4433']\n{GROUND}")));
+    assert_eq!(
+        text,
+        "ground.toml:1: 'listen': one text is wanted and not a list: an address with a port, write it like \"127.0.0.1:3128\""
+    );
+    let text = line(ground(&format!("tcp = [true]\n{GROUND}")));
+    assert_eq!(text, "ground.toml:1: 'tcp': one value is wanted and not a list: true or false");
     let text = line(remote(REMOTE, &["listen=localhost"]));
     assert!(
         text.starts_with("--set listen=localhost: 'listen': \"localhost\" is not an address with a port"),
@@ -369,6 +376,21 @@ fn a_link_whose_rates_contradict_each_other_is_refused() {
         error,
         "link.toml:10: [[rule]] number 1 and 2 are both named 'pbx', and explanations could not tell them apart; rename one"
     );
+    let blanks = link(&format!("{known}[[rule]]\nname = 'large downloads'\nservice = 'web'\n")).unwrap();
+    assert_eq!(blanks.rule[0].name.to_string(), "large downloads");
+    let night = "[[window]]\nhours = '22:00-06:00'\n";
+    let error = line(link(&format!("{known}{night}{night}")));
+    assert_eq!(error, "link.toml:6: 'background' has two windows; join them");
+    let error = line(link(&format!("{known}[[window]]\nservice = 'voice'\n")));
+    assert_eq!(
+        error,
+        "link.toml:5: 'voice' has no window: calls are refused or have their rate; take this window away"
+    );
+    for ports in ["70000", "200-100", "0"] {
+        let error =
+            line(link(&format!("{known}[[rule]]\nname = 'a'\nservice = 'web'\nports = ['{ports}']\n")));
+        assert!(error.ends_with("ports go from 1 to 65535, the lower one first"), "{error}");
+    }
     let error = line(link(&format!("{known}foo = 1\n")));
     assert_eq!(
         error,
