@@ -1,5 +1,6 @@
 //! What the program says, without dying when nobody can hear it.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -25,7 +26,19 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "farhop: {}", text.replace('\n', " "));
 }
 
-/// The exit code of an outcome, its error told: 1 it failed, 2 the command line is wrong (a `--set` that cannot be).
+/// The command line says what cannot be, each word by itself well written.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The exit code of an outcome, its error told: 1 it failed, 2 the command line is wrong ([`Usage`], a `--set` that cannot be).
 pub(crate) fn finish(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     match outcome {
         Ok(code) => code,
@@ -34,7 +47,7 @@ pub(crate) fn finish(outcome: anyhow::Result<ExitCode>) -> ExitCode {
         Err(error) => {
             complain(&told(&error));
             let usage = error.downcast_ref::<SettingsError>().is_some_and(SettingsError::is_usage);
-            if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if usage || error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -99,7 +99,7 @@ fn one(end: &str, carrier: &Carrier) -> String {
         let Decision { parameter, value, in_use, from, applies, because } = decision;
         let from = format!("{from:?}").to_lowercase();
         lines.push(format!("{parameter:<26}  {value:<14}  {in_use:<14}  {from:<9}  {applies}"));
-        lines.push(format!("    {because}"));
+        lines.extend(wrapped(because));
     }
     lines.join("\n")
 }
@@ -142,7 +142,29 @@ fn beyond(measured: &Figures) -> Option<String> {
     Some(format!("{name:<14}  {:<12}  {}, {} more or less", "", time(trip), time(variation)))
 }
 
+/// Columns of a line, and those that a reason stands behind its parameter.
+const COLUMNS: usize = 100;
+const INDENT: &str = "    ";
+
+/// A reason as lines that fit.
+fn wrapped(reason: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in reason.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= COLUMNS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{INDENT}{word}")),
+        }
+    }
+    lines
+}
+
 fn time(ms: f64) -> String {
+    if (0.0..1.0).contains(&ms) {
+        return format!("{} µs", (ms * 1e3).round());
+    }
     time_in_words(Duration::from_micros((ms * 1e3) as u64))
 }
 
@@ -198,6 +220,16 @@ stream window               1.3 MB          1.3 MB          measured   next carr
     8 Mbit/s (set) × 648 ms (measured) = 648 KB fill the path";
         assert_eq!(text(&paths(vec![carrier])), expected);
         assert_eq!(text(&paths(Vec::new())), "remote: no carrier is up, so nothing is measured");
+    }
+
+    #[test]
+    fn what_is_short_is_told_in_microseconds_and_long_reasons_in_lines_that_fit() {
+        assert_eq!([0.0, 0.2504, 1.4].map(time), ["0 µs", "250 µs", "1 ms"]);
+        let reason = "648 KB fill the path, ".repeat(9);
+        let lines = wrapped(&reason);
+        assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= COLUMNS), "{lines:?}");
+        let joined: Vec<_> = lines.iter().map(|line| line.strip_prefix(INDENT).unwrap()).collect();
+        assert_eq!(joined.join(" "), reason.trim_end());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use farhop_settings::{Checked, SettingsError, load};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Source {
-    /// The settings file; `farhop check --sample remote` (or ground) prints one to start from.
+    /// The settings file; `farhop check --sample remote` (or ground, local, link) prints one to start from.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Sets one value over the file.

@@ -1,14 +1,16 @@
 //! `farhop link call`: calls at a running manager.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Subcommand;
 use farhop_control::Client;
+use farhop_diffserv::calls::{CallId, Codec, Hop, Media, rate};
 use farhop_link::{CallTold, NewCall, Status};
-use farhop_units::BitRate;
+use farhop_units::{BitRate, format_duration, parse_duration};
 use serde_json::{Value, json};
 
-use crate::output::say;
+use crate::output::{Usage, say};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -28,16 +30,16 @@ pub(super) struct New {
     named: Named,
     /// Its codec: G.711, G.722, G.723.1, G.726, G.729, GSM, iLBC, Opus or Opus/24000.
     #[arg(long)]
-    codec: Option<String>,
+    codec: Option<Codec>,
     /// How long the speech of a packet is, such as '20 ms'; what is usual for the codec where it is left out.
-    #[arg(long, value_name = "TIME")]
-    packet_time: Option<String>,
+    #[arg(long, value_name = "TIME", requires = "codec", value_parser = parse_duration)]
+    packet_time: Option<Duration>,
     /// What it takes in each direction, such as '24 kbit/s', in place of what follows from the codec.
     #[arg(long)]
-    rate: Option<String>,
+    rate: Option<BitRate>,
     /// Where its packets go: an address with a UDP port of either end. May be given more than once.
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    media: Vec<String>,
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = farhop_link::media)]
+    media: Vec<Media>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +47,24 @@ pub(super) struct Named {
     /// The manager's control socket, as its settings name it.
     socket: PathBuf,
     /// The call's name.
-    call: String,
+    #[arg(value_parser = farhop_link::call_id)]
+    call: CallId,
+}
+
+impl New {
+    /// What the manager is asked. Whether a codec or a rate has to be told the manager knows: it may have one figure for all calls.
+    fn asked(&self) -> anyhow::Result<NewCall> {
+        if let (Some(codec), Some(time)) = (self.codec, self.packet_time) {
+            rate(codec, time, &Hop::PLAIN).map_err(|error| Usage(error.to_string()))?;
+        }
+        Ok(NewCall {
+            call: self.named.call.to_string(),
+            codec: self.codec.map(|codec| codec.to_string()),
+            packet_time: self.packet_time.map(format_duration),
+            rate: self.rate.map(|rate| rate.to_string()),
+            media: self.media.iter().map(Media::to_string).collect(),
+        })
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,25 +79,22 @@ pub(super) struct List {
 pub(super) async fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::New(new) => {
-            let New { named, codec, packet_time, rate, media } = new;
-            let (codec, packet_time, rate) = (codec.clone(), packet_time.clone(), rate.clone());
-            let asked = NewCall { call: named.call.clone(), codec, packet_time, rate, media: media.clone() };
-            let answer = ask(&named.socket, "new_voice_call", serde_json::to_value(asked)?).await?;
+            let (named, asked) = (&new.named, serde_json::to_value(new.asked()?)?);
+            let answer = ask(&named.socket, "new_voice_call", asked).await?;
+            let status = serde_json::from_value(ask(&named.socket, "status", Value::Null).await?)?;
             let bits = |field: &str| BitRate(answer[field].as_u64().unwrap_or(0)).rounded();
             let held = format!("calls hold {} of {}", bits("held_bps"), bits("share_bps"));
             let lease = answer["lease_s"].as_u64().unwrap_or(0);
-            say(&format!(
-                "{}: holds {}; {held}; lapses in {lease} s unless renewed",
-                named.call,
-                bits("rate_bps")
-            ))
+            let (call, rate, lacks) = (&named.call, bits("rate_bps"), not_in_force(&status));
+            say(&format!("{call}: holds {rate}; {held}; lapses in {lease} s unless renewed{lacks}"))
         }
         Command::Renew(named) => {
-            let answer = ask(&named.socket, "voice_call_renew", json!({"call": named.call})).await?;
+            let answer =
+                ask(&named.socket, "voice_call_renew", json!({"call": named.call.to_string()})).await?;
             say(&format!("{}: lapses in {} s unless renewed", named.call, answer["lease_s"]))
         }
         Command::Release(named) => {
-            ask(&named.socket, "voice_call_release", json!({"call": named.call})).await?;
+            ask(&named.socket, "voice_call_release", json!({"call": named.call.to_string()})).await?;
             say(&format!("{}: released", named.call))
         }
         Command::List(List { socket, json }) => {
@@ -94,6 +110,13 @@ pub(super) async fn run(command: &Command) -> anyhow::Result<()> {
 
 pub(super) async fn ask(socket: &std::path::Path, command: &str, args: Value) -> anyhow::Result<Value> {
     Ok(Client::connect(socket).await?.call(command, args).await?)
+}
+
+/// What goes after the good news where the classes are not there that the call is to go by.
+pub(super) fn not_in_force(status: &Status) -> String {
+    // What to do about it is nothing that belongs to a call.
+    let trouble = status.trouble.as_ref().and_then(|trouble| trouble.split("; ").next());
+    trouble.map_or_else(String::new, |trouble| format!("; not in force: {trouble}"))
 }
 
 fn text(status: &Status, calls: &[CallTold]) -> String {
@@ -124,13 +147,59 @@ fn text(status: &Status, calls: &[CallTold]) -> String {
         lines.push(format!("drop precedences are not acted on: {trouble}"));
     }
     lines.extend(status.hours.iter().map(ToString::to_string));
-    lines.extend(calls.iter().map(|call| {
-        let codec = call.codec.as_deref().unwrap_or("-");
-        let time = call.packet_time.as_deref().unwrap_or("-");
-        let rate = BitRate(call.rate_bps).rounded().to_string();
-        format!("{:<24}  {codec:<10}  {time:<6}  {rate:<12}  lapses in {} s", call.call, call.lapses_in_s)
-    }));
+    lines.extend(table(calls));
     lines.join("\n")
+}
+
+/// Most letters of a name that are shown: `Call-ID`s of SIP are far longer.
+const SHOWN: usize = 32;
+
+/// The calls below the names of what is told of each.
+fn table(calls: &[CallTold]) -> Vec<String> {
+    let mut calls: Vec<&CallTold> = calls.iter().collect();
+    calls.sort_by_cached_key(|call| natural(&call.call));
+    let row = |[call, codec, time, rate, lapses, media]: [&str; 6]| {
+        let line = format!("{call:<SHOWN$}  {codec:<10}  {time:<6}  {rate:<11}  {lapses:<9}  {media}");
+        line.trim_end().to_owned()
+    };
+    let rows = calls.iter().map(|call| {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+        let rate = BitRate(call.rate_bps).rounded().to_string();
+        let (lapses, media) = (format!("{} s", call.lapses_in_s), call.media.join(" "));
+        let (codec, time) = (or_none(&call.codec), or_none(&call.packet_time));
+        row([
+            &shortened(&call.call),
+            &codec,
+            &time,
+            &rate,
+            &lapses,
+            if media.is_empty() { "-" } else { &media },
+        ])
+    });
+    let head = row(["call", "codec", "packet", "rate", "lapses in", "media"]);
+    let head = (!calls.is_empty()).then_some(head);
+    head.into_iter().chain(rows).collect()
+}
+
+fn shortened(name: &str) -> String {
+    let beginning = || name.chars().take(SHOWN - 1).chain(['…']).collect();
+    if name.chars().count() > SHOWN { beginning() } else { name.to_owned() }
+}
+
+/// A key by which `a2` comes before `a10`: numbers by how long they are, and then as text.
+fn natural(name: &str) -> Vec<(usize, String)> {
+    let mut parts: Vec<(usize, String)> = Vec::new();
+    for letter in name.chars() {
+        let is_digit = letter.is_ascii_digit();
+        match parts.last_mut() {
+            Some((digits, text)) if is_digit && *digits > 0 => {
+                *digits += 1;
+                text.push(letter);
+            }
+            _ => parts.push((usize::from(is_digit), letter.into())),
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -178,7 +247,63 @@ mod tests {
              3 datagrams at the ports of SIP could not be read\n\
              2 calls name hosts in place of addresses, and had no place in EF\n\
              LE (background): 24.32 kbit/s at most now, outside of 22:00-06:00 UTC\n\
-             a1                        G.729       20 ms   24 kbit/s     lapses in 42 s"
+             call                              codec       packet  rate         lapses in  media\n\
+             a1                                G.729       20 ms   24 kbit/s    42 s       -"
         );
+        let gone = "; not in force: there is no network device 'sat0' here";
+        assert_eq!(not_in_force(&status), gone);
+        assert_eq!(not_in_force(&Status { trouble: None, ..status }), "");
+    }
+
+    #[test]
+    fn calls_are_listed_as_people_count_with_where_their_packets_go() {
+        let call = |name: &str| CallTold {
+            call: name.into(),
+            rate_bps: 30_000,
+            codec: None,
+            packet_time: None,
+            media: vec!["10.0.0.5:16384".into(), "[2001:db8::5]:4000".into()],
+            lapses_in_s: 300,
+        };
+        let long = format!("sip/{}@pbx.example", "84b4c76e".repeat(4));
+        let lines = table(&["a10", "a2", "b", "a1b", &long].map(call));
+        let names: Vec<_> = lines.iter().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(names, ["call", "a1b", "a2", "a10", "b", "sip/84b4c76e84b4c76e84b4c76e84b…"]);
+        assert!(
+            lines[1].ends_with("30 kbit/s    300 s      10.0.0.5:16384 [2001:db8::5]:4000"),
+            "{}",
+            lines[1]
+        );
+        assert!(table(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_a_fault_of_the_command_line() {
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            new: New,
+        }
+        let asked = |more: &[&str]| {
+            let line = ["new", "link.sock", "a1"].iter().chain(more);
+            <Line as clap::Parser>::try_parse_from(line).map_err(|error| error.to_string())
+        };
+        for (more, word) in [
+            (&["--codec", "G.7"][..], "no codec known here"),
+            (&["--rate", "8"], "not a bit rate"),
+            (&["--codec", "G.729", "--packet-time", "20"], "not a duration"),
+            (&["--packet-time", "20 ms"], "--codec"),
+            (&["--media", "10.0.0.1"], "no address with a port"),
+        ] {
+            let line = asked(more).unwrap_err();
+            assert!(line.contains(word), "{line}");
+        }
+        let whole = asked(&["--codec", "G.729", "--packet-time", "25 ms"]).unwrap().new.asked().unwrap_err();
+        assert!(whole.is::<Usage>() && whole.to_string().contains("whole frames"), "{whole}");
+        let good = asked(&["--codec", "pcma", "--packet-time", "30 ms", "--rate", "90.5 kbit/s"]).unwrap();
+        let good = serde_json::to_value(good.new.asked().unwrap()).unwrap();
+        let told = json!({"call": "a1", "codec": "G.711", "packet_time": "30 ms", "rate": "90.5 kbit/s"});
+        assert_eq!(good, told);
+        assert!(asked(&[]).is_ok(), "the manager may have a figure for all calls");
     }
 }

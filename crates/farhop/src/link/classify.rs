@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use farhop_diffserv::Codepoint;
+use anyhow::bail;
 use farhop_diffserv::classify::{Flow, Host, Protocol, Seen, Verdict, classify, standard};
-use farhop_link::{Left, in_kernel};
+use farhop_diffserv::{Codepoint, Service};
+use farhop_link::{CallTold, Left, Status, in_kernel};
 use farhop_remote::hear;
 use farhop_settings::{LinkManagerSettings, load};
 use farhop_units::{Bytes, parse_duration};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::config::rules;
-use crate::output::say;
+use super::{block_on, call};
+use crate::output::{Usage, say};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -21,10 +23,12 @@ pub(super) struct Arguments {
     #[arg(value_parser = protocol)]
     protocol: Protocol,
     /// Who began it: an address with a port.
+    #[arg(value_parser = address)]
     from: SocketAddr,
     /// Where it leads: an address with a port.
+    #[arg(value_parser = address)]
     to: SocketAddr,
-    /// The settings file whose rules are asked; the standard rules alone where it is left out.
+    /// The settings file whose rules are asked, and whose manager for its calls; the standard rules alone where it is left out.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// What its packets are marked with, such as EF or AF41.
@@ -59,12 +63,19 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+/// Bytes of a packet of IP (RFC 791 §3.1).
+const LONGEST: u64 = 65_535;
+
 /// Bytes of a flow; a vector of its own would be a list of arguments.
 #[derive(Debug, Clone)]
 struct FirstBytes(Vec<u8>);
 
 fn protocol(text: &str) -> Result<Protocol, String> {
     text.parse().map_err(|()| "write tcp or udp".into())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write it like 10.0.0.5:40000 or [2001:db8::5]:443".into())
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -81,11 +92,15 @@ fn hexadecimal(text: &str) -> Result<FirstBytes, String> {
 
 impl Arguments {
     fn flow(&self) -> anyhow::Result<Flow> {
+        let (from, to) = (self.from, self.to);
+        if from.is_ipv4() != to.is_ipv4() {
+            bail!(Usage(format!("a flow is of IPv4 or of IPv6, and {from} and {to} are of both")));
+        }
         let host =
             |text: &String| text.parse::<Host>().map_err(|error| anyhow::anyhow!("'{text}' is {error}"));
         let text = self.first_bytes.iter().map(|text| text.clone().into_bytes());
         let words: Vec<_> = text.chain(self.first_bytes_hex.iter().map(|bytes| bytes.0.clone())).collect();
-        let mut flow = hear(Flow::new(self.protocol, self.from, self.to), &words);
+        let mut flow = hear(Flow::new(self.protocol, from, to), &words);
         flow.dscp = self.dscp;
         if let Some(name) = &self.sni {
             flow.sni = Some(host(name)?);
@@ -96,6 +111,11 @@ impl Arguments {
         flow.names = self.dns.iter().map(host).collect::<Result<_, _>>()?;
         flow.seen = None;
         if let (Some(packets), Some(bytes), Some(over)) = (self.packets, self.bytes, self.time) {
+            if bytes.0.div_ceil(LONGEST) > packets {
+                bail!(Usage(format!(
+                    "{packets} packets cannot carry {bytes}: one of IP has 65,535 bytes at the most"
+                )));
+            }
             flow.seen = Some(Seen { packets, bytes, over });
         }
         Ok(flow)
@@ -103,28 +123,92 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let rules = match &arguments.config {
-        Some(file) => rules(&load::<LinkManagerSettings>(Some(file), &[])?),
-        None => standard(),
-    };
+    let settings = arguments.config.as_ref().map(|file| load::<LinkManagerSettings>(Some(file), &[]));
+    let settings = settings.transpose()?;
+    let rules = settings.as_ref().map_or_else(standard, rules);
     let flow = arguments.flow()?;
+    let held = Held::of(&flow, settings.as_ref());
     let verdict = classify(&rules, &flow);
     let (given, left) = in_kernel(&rules);
     let at_device = classify(&given, &flow);
+    let by_call = if let Held::By { call, .. } = &held { Some(call) } else { None };
     if arguments.json {
         let queue = verdict.service.queue();
+        let service = by_call.map_or(at_device.service, |_| Service::Voice);
         let passed: Vec<_> =
             verdict.passed.iter().map(|(rule, why)| json!({"rule": rule, "why_not": why})).collect();
         return say(&serde_json::to_string_pretty(&json!({
             "service": verdict.service.as_str(), "class": queue.to_string(), "dscp": verdict.phb.codepoint().number(),
             "rule": verdict.by.as_ref().map(|(_, name)| name), "because": verdict.because, "passed": passed,
             "at_device": {
-                "service": at_device.service.as_str(), "class": at_device.service.queue().to_string(),
-                "rule": at_device.by.as_ref().map(|(_, name)| name),
+                "service": service.as_str(), "class": service.queue().to_string(), "call": by_call,
+                "rule": at_device.by.as_ref().map(|(_, name)| name).filter(|_| by_call.is_none()),
             },
         }))?);
     }
-    say(&format!("{}\n{}", text(&verdict), enforced(&verdict, &at_device, &left)))
+    say(&format!("{}\n{}", text(&verdict), held.or_by(&enforced(&verdict, &at_device, &left))))
+}
+
+/// Whether the media of a call have the flow, which go before all rules.
+#[derive(Debug, PartialEq, Eq)]
+enum Held {
+    /// This call has one of its addresses.
+    By {
+        /// Its name.
+        call: String,
+        /// What goes after it where the classes are not in force.
+        lacks: String,
+    },
+    /// None has.
+    ByNone,
+    /// Nobody has said so: this is why.
+    NotKnown(String),
+}
+
+impl Held {
+    /// As the manager of these settings says. Media are of UDP.
+    fn of(flow: &Flow, settings: Option<&LinkManagerSettings>) -> Held {
+        if flow.protocol != Protocol::Udp {
+            return Held::ByNone;
+        }
+        let Some(settings) = settings else {
+            return Held::NotKnown("--config names the settings whose manager is asked".into());
+        };
+        match block_on(calls(settings)) {
+            Ok((status, calls)) if status.interface == settings.interface => {
+                Held::among(flow, &calls, &call::not_in_force(&status))
+            }
+            Ok((status, _)) => Held::NotKnown(format!("the manager that answers has {}", status.interface)),
+            Err(_) => Held::NotKnown(format!("no manager answers at {}", settings.control.display())),
+        }
+    }
+
+    fn among(flow: &Flow, calls: &[CallTold], lacks: &str) -> Held {
+        let is_its = |media: &String| {
+            media.parse::<SocketAddr>().is_ok_and(|media| media == flow.from || media == flow.to)
+        };
+        let call = calls.iter().find(|call| call.media.iter().any(is_its));
+        call.map_or(Held::ByNone, |call| Held::By { call: call.call.clone(), lacks: lacks.into() })
+    }
+
+    /// What holds at the device, where it is this by the rules.
+    fn or_by(&self, rules: &str) -> String {
+        match self {
+            Held::By { call, lacks } => {
+                format!("at the device: voice, EF, by call '{call}' (before all rules){lacks}")
+            }
+            Held::ByNone => rules.into(),
+            Held::NotKnown(why) => {
+                format!("{rules}\n  but a call may hold one of its addresses, and then it is voice: {why}")
+            }
+        }
+    }
+}
+
+async fn calls(settings: &LinkManagerSettings) -> anyhow::Result<(Status, Vec<CallTold>)> {
+    let status = call::ask(&settings.control, "status", Value::Null).await?;
+    let calls = call::ask(&settings.control, "calls", Value::Null).await?;
+    Ok((serde_json::from_value(status)?, serde_json::from_value(calls)?))
 }
 
 fn text(verdict: &Verdict) -> String {
@@ -211,13 +295,60 @@ mod tests {
         assert!(lines.contains(&"  not 'updates': no name of its destination is known"), "{said}");
     }
 
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn media_of_a_call_are_voice_whatever_the_rules_say() {
+        let flow =
+            Flow::new(Protocol::Udp, "192.0.2.1:5004".parse().unwrap(), "10.0.0.5:16384".parse().unwrap());
+        let call = |media: &str| CallTold {
+            call: "c1".into(),
+            rate_bps: 24_000,
+            codec: None,
+            packet_time: None,
+            media: vec![media.into()],
+            lapses_in_s: 9,
+        };
+        let held = Held::among(&flow, &[call("10.0.0.9:9"), call("10.0.0.5:16384")], "");
+        assert_eq!(held.or_by("rules"), "at the device: voice, EF, by call 'c1' (before all rules)");
+        assert_eq!(Held::among(&flow, &[call("10.0.0.5:16386")], "").or_by("rules"), "rules");
+        let said = Held::of(&flow, None).or_by("at the device: so it is");
+        assert!(said.starts_with("at the device: so it is\n  but a call may hold one of its"), "{said}");
+        let text = "interface = 'sat0'\nrate = '1 Mbit/s'\ncontrol = '/nowhere/link.sock'\n";
+        let settings = farhop_settings::parse(text, std::path::Path::new("link.toml"), &[]).unwrap();
+        let nobody = Held::NotKnown("no manager answers at /nowhere/link.sock".into());
+        assert_eq!(Held::of(&flow, Some(&settings)), nobody);
+        let pages = Flow { protocol: Protocol::Tcp, ..flow };
+        assert_eq!(Held::of(&pages, None), Held::ByNone, "media are of UDP");
+    }
+
+    #[test]
+    fn what_is_no_flow_is_refused() {
+        let of = |line: &[&str]| <Line as clap::Parser>::try_parse_from(["classify"].iter().chain(line));
+        let line = of(&["tcp", "10.0.0.5", "1.1.1.1:443"]).err().unwrap().to_string();
+        assert!(line.contains("write it like 10.0.0.5:40000 or [2001:db8::5]:443"), "{line}");
+        let two = of(&["tcp", "10.0.0.5:4000", "[2001:db8::5]:443"]).unwrap().arguments.flow().unwrap_err();
+        assert!(two.is::<Usage>() && two.to_string().contains("are of both"), "{two}");
+        let seen = |packets: &str| {
+            let ends = ["tcp", "10.0.0.5:4000", "1.1.1.1:443", "--time", "9 s", "--bytes", "12 MB"];
+            of(&[&ends[..], &["--packets", packets]].concat()).unwrap().arguments.flow()
+        };
+        assert!(seen("4000").is_ok() && seen("184").is_ok());
+        for packets in ["183", "0"] {
+            let line = seen(packets).unwrap_err().to_string();
+            assert_eq!(
+                line,
+                format!("{packets} packets cannot carry 12 MB: one of IP has 65,535 bytes at the most")
+            );
+        }
+    }
+
     #[test]
     fn the_hello_in_what_is_given_is_read() {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            arguments: Arguments,
-        }
         let flow = |more: &[&str]| {
             let line = ["classify", "udp", "10.0.0.2:40000", "192.0.2.1:443"].iter().chain(more);
             <Line as clap::Parser>::parse_from(line).arguments.flow().unwrap()

@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Command::Plan(of) => plan(&of.settings()?),
         Command::Apply(of) => apply(&of.settings()?),
         Command::Show(arguments) => show::run(arguments),
-        Command::Watch(of) => show::watch(&of.settings()?.interface),
+        Command::Watch(of) => show::watch(&of.settings()?),
         Command::Remove(of) => remove(&of.settings()?),
         Command::Run(of) => manage(&of.settings()?),
         Command::Call(command) => block_on(call::run(command)),
@@ -79,12 +79,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn plan(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     let config = config(settings)?;
     let shaped = farhop_link::plan(&config, Vec::new())?;
-    let mut text = show::table(&shaped);
-    text.push_str(&show::told(&farhop_link::hours(&config, farhop_link::time_of_day())));
-    text.push_str(
-        "\n\nOn a device with nothing of Farhop's, and a kernel that has fq_codel, `apply` runs:\n\n",
+    // What people look for comes last, where it does not scroll away.
+    let mut text = String::from(
+        "On a device with nothing of Farhop's, and a kernel that has fq_codel, `apply` runs:\n\n",
     );
     text.push_str(&shaped.shaping.in_words(LeafKind::FqCodel));
+    text.push('\n');
+    text.push_str(&show::table(&shaped));
+    if let Some(warning) = show::for_all(&config.rules) {
+        text.push_str("\n\n");
+        text.push_str(&warning);
+    }
+    text.push_str(&show::told(&config, show::Kept::ByRun));
     say(&text)
 }
 
@@ -97,7 +103,7 @@ fn apply(settings: &LinkManagerSettings) -> anyhow::Result<()> {
         config.interface,
         applied.kind.as_str(),
         show::table(&shaped),
-        show::told(&farhop_link::hours(&config, farhop_link::time_of_day()))
+        show::told(&config, show::Kept::ByNobody)
     ))?;
     complain_of_lacks(&applied, shaped.shaping.splits);
     complain(
@@ -138,6 +144,9 @@ fn manage(settings: &LinkManagerSettings) -> anyhow::Result<()> {
     let unadmitted = farhop_link::plan(&config, Vec::new())?.unadmitted;
     if !unadmitted.is_empty() {
         complain(&show::unadmitted(&unadmitted));
+    }
+    if let Some(warning) = show::for_all(&config.rules) {
+        complain(&warning);
     }
     // Before calls are taken up: another manager may be writing them.
     let control = std::path::absolute(&settings.control).unwrap_or_else(|_| settings.control.clone());

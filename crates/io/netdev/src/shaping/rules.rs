@@ -145,8 +145,9 @@ fn put_rule(text: &mut String, rule: &MarkRule, target: &str) {
         Some(_) => &["udp"],
         None => &[""],
     };
-    let range =
-        |(first, last): &(u16, u16)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let range = |(first, last): &(u16, u16)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
     let ports: Vec<String> = rule.ports.iter().map(range).collect();
     let ports = ports.join(", ");
     let by_port: Vec<String> = if ports.is_empty() {
