@@ -5,7 +5,7 @@ use crate::family::Family;
 use crate::plan::Skip;
 use crate::site::{Relation, is_potentially_trustworthy};
 use crate::unasked::{Load, copy};
-use farhop_page::{Hint, Source};
+use farhop_page::{Destination, Hint, Source};
 use http::header::{HeaderMap, HeaderName};
 use std::time::SystemTime;
 
@@ -65,8 +65,10 @@ pub(crate) fn client_hints(
     cookies: &Cookies,
     now: SystemTime,
 ) -> Result<(), Skip> {
-    // Recorded: what a 103 response has preloaded is asked for before there is a document to say what it tells.
-    if hint.source == Source::EarlyHints && load.family == Family::Chromium {
+    // Recorded: what a 103 response has preloaded is asked for before there is a document to say what it tells, and what a worker
+    // runs is asked for by no document.
+    let is_workers = matches!(hint.destination, Destination::Worker | Destination::SharedWorker);
+    if (is_workers || hint.source == Source::EarlyHints) && load.family == Family::Chromium {
         return Ok(());
     }
     for name in LOW_ENTROPY_HINTS {

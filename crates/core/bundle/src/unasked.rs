@@ -443,6 +443,8 @@ fn dest(hint: &Hint) -> &'static str {
         Destination::Json => "json",
         Destination::Fetch | Destination::Prefetch => "empty",
         Destination::Track => "track",
+        Destination::Worker => "worker",
+        Destination::SharedWorker => "sharedworker",
         Destination::Frame => "iframe",
         Destination::Object => "object",
         Destination::Embed => "embed",

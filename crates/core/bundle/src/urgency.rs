@@ -50,6 +50,7 @@ pub fn urgency(hint: &Hint) -> Urgency {
         (Destination::Style | Destination::Font | Destination::Fetch, _) => 2,
         (Destination::Script, Timing::Async) if is_element => 5,
         (Destination::Script | Destination::Json | Destination::Frame, _) => 3,
+        (Destination::Worker | Destination::SharedWorker, _) => 3,
         _ if hint.below_fold => 5,
         (Destination::Image | Destination::Track | Destination::Object | Destination::Embed, _) => 4,
     };

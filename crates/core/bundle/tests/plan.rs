@@ -86,6 +86,37 @@ fn what_is_for_the_next_page_says_so_and_comes_last() {
     assert!(both.iter().all(Result::is_ok), "this page does not wait for what is for the next: {both:?}");
 }
 
+/// As recorded from Chromium 156 and Firefox 153.
+#[test]
+fn what_a_worker_runs_is_asked_for_within_its_origin_and_by_chromium_without_client_hints() {
+    let page = url("https://site.test/p");
+    let said = [
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+        ("cookie", "a=1"),
+        ("sec-ch-ua", "\"Chromium\";v=\"156\""),
+        ("sec-fetch-dest", "document"),
+    ];
+    let response = [("content-security-policy", "script-src 'self'; worker-src https://site.test/w.js")];
+    for (agent, dest, destination) in [
+        (CHROMIUM, "worker", Destination::Worker),
+        (CHROMIUM, "sharedworker", Destination::SharedWorker),
+        (FIREFOX, "worker", Destination::Worker),
+    ] {
+        let mut plan = plan_of(&page, agent, &said, &response, Budget::default());
+        let worker = |at: &str| hint(url(at), destination, Mode::SameOrigin, Source::OwnVisits);
+        let asked = plan.only(&worker("https://site.test/w.js")).unwrap().fields;
+        let of = |name: &str| asked.get(name).map(|value| value.to_str().unwrap());
+        let metadata = ["sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "accept"].map(of);
+        assert_eq!(metadata, [Some(dest), Some("same-origin"), Some("same-origin"), Some("*/*")]);
+        assert_eq!((of("referer"), of("cookie")), (Some("https://site.test/p"), Some("a=1")));
+        assert_eq!((of("origin"), of("sec-ch-ua").is_some()), (None, agent == FIREFOX));
+        let else_where = plan.only(&worker("https://site.test/other.js"));
+        assert_eq!(else_where, Err(Skip::ContentPolicy), "scripts may, workers may not");
+        let mut free = plan_of(&page, agent, &said, &[], Budget::default());
+        assert_eq!(free.only(&worker("https://far.test/w.js")), Err(Skip::NotThisBrowser));
+    }
+}
+
 #[test]
 fn another_icon_is_for_browsers_that_are_known_to_take_it_too() {
     let other = hint(url("https://site.test/i.png"), Destination::Icon, Mode::NoCors, Source::OtherIcon);

@@ -106,7 +106,7 @@ impl SavedNeeds {
     }
 }
 
-const DESTINATIONS: [(Destination, &str); 13] = [
+const DESTINATIONS: [(Destination, &str); 15] = [
     (Destination::Script, "script"),
     (Destination::Style, "style"),
     (Destination::Image, "image"),
@@ -116,6 +116,8 @@ const DESTINATIONS: [(Destination, &str); 13] = [
     (Destination::Json, "json"),
     (Destination::Fetch, "fetch"),
     (Destination::Track, "track"),
+    (Destination::Worker, "worker"),
+    (Destination::SharedWorker, "shared worker"),
     (Destination::Frame, "frame"),
     (Destination::Object, "object"),
     (Destination::Embed, "embed"),

@@ -142,6 +142,10 @@ pub enum Destination {
     Fetch,
     /// Preloaded `as=track`.
     Track,
+    /// What a worker runs. Pages do not name it: their visits show it.
+    Worker,
+    /// What a worker runs that pages of its origin share.
+    SharedWorker,
     /// What another page may need (`<link rel=prefetch>`), whatever it is.
     Prefetch,
     /// Document in an `iframe` or a `frame`, or in an `<object>` or `<embed>`.

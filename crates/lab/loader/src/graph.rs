@@ -280,6 +280,8 @@ fn kind(destination: Destination) -> Kind {
         | Destination::Json
         | Destination::Fetch
         | Destination::Track
+        | Destination::Worker
+        | Destination::SharedWorker
         | Destination::Prefetch => Kind::Other,
     }
 }

@@ -158,6 +158,9 @@ fn chain(hint: &Hint) -> &'static [&'static str] {
         Destination::Manifest => &["manifest-src", "default-src"],
         Destination::Fetch | Destination::Json => &["connect-src", "default-src"],
         Destination::Track => &["media-src", "default-src"],
+        Destination::Worker | Destination::SharedWorker => {
+            &["worker-src", "child-src", "script-src", "default-src"]
+        }
         // CSP has any directive allow it; what only another one than this allows is left to the browser.
         Destination::Prefetch => &["default-src"],
         Destination::Frame => &["frame-src", "child-src", "default-src"],
