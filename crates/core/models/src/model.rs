@@ -10,8 +10,9 @@ use crate::needs::Needs;
 use crate::pattern::pattern;
 use crate::visit::{Asked, Policies, Showers, Visit};
 
-/// Bytes of one model; what is least sure goes first.
-const MOST_BYTES: usize = 128 * 1024;
+/// Bytes of one model; what is least sure goes first. Room for the 2,000 resources of a visit, with URLs of 80 characters and two
+/// users who have shown each.
+const MOST_BYTES: usize = 800 * 1024;
 /// Longer URLs are not learned.
 pub(crate) const LONGEST_URL: usize = 1024;
 /// What nobody has asked for in so many seconds is forgotten.
@@ -19,6 +20,9 @@ const FORGOTTEN: u64 = 180 * 24 * 3600;
 /// What is less sure than this after [`SEEN`] visits is forgotten.
 const HOPELESS: f64 = 0.1;
 const SEEN: u32 = 4;
+/// Where several modules import one, it is a race whose name it is asked for in. After so many visits in which it was the same one,
+/// it is taken to be no race.
+pub(crate) const STEADY: u8 = 4;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub(crate) struct Resource {
     pub(crate) delay_ms: u32,
     /// `Some` while it may serve nobody.
     pub(crate) shown_by: Option<Showers>,
+    /// In how many visits, up to [`STEADY`], it was asked for in the same name since that was another, as far as that matters.
+    pub(crate) steady: u8,
 }
 
 impl Default for Model {
@@ -77,6 +83,10 @@ impl Model {
         for (place, resource) in self.resources.iter_mut().enumerate() {
             match asked.remove(&resource.url) {
                 Some(one) => resource.again(one, visit, now),
+                None if visit.otherwise.contains(&resource.url) => {
+                    resource.history.push(true);
+                    (resource.at, resource.steady) = (now, 0);
+                }
                 None if visit.unknown.contains(&resource.url) => {}
                 None => missed.push(place),
             }
@@ -122,10 +132,15 @@ impl Model {
             let hopeless = resource.history.counts().0 >= SEEN && resource.confidence(now) < HOPELESS;
             !hopeless && now.saturating_sub(resource.at) < FORGOTTEN
         });
-        if self.size() > MOST_BYTES {
+        let mut size = self.size();
+        if size > MOST_BYTES {
             // The order among equals is that in which they came.
             self.resources.sort_by(|a, b| b.confidence(now).total_cmp(&a.confidence(now)));
-            while self.size() > MOST_BYTES && self.resources.pop().is_some() {}
+            while size > MOST_BYTES
+                && let Some(gone) = self.resources.pop()
+            {
+                size -= gone.size();
+            }
         }
     }
 
@@ -136,12 +151,11 @@ impl Model {
             if !known.insert(resource.url.clone()) {
                 continue;
             }
-            let confidence = resource.confidence(now);
             let one = Foreseen {
                 url: resource.url.clone(),
                 needs: resource.needs.clone(),
-                confidence: (confidence * 100.0) as u8,
-                means: Means::of(confidence, self.trust),
+                confidence: (resource.confidence(now) * 100.0) as u8,
+                means: resource.means(self.trust, now),
                 own,
             };
             foreseen.push((resource.delay_ms, one));
@@ -167,12 +181,15 @@ impl Resource {
             at: now,
             delay_ms: milliseconds(asked),
             shown_by: for_all.then(|| Showers::first(&visit.user)),
+            steady: STEADY,
         }
     }
 
     fn again(&mut self, asked: &Asked, visit: &Visit, now: u64) {
         self.history.push(true);
         self.at = now;
+        let is_same = asked.foreseen || asked.needs.initiator == self.needs.initiator;
+        self.steady = if is_same || !asked.unkept { STEADY.min(self.steady + 1) } else { 0 };
         if !asked.foreseen {
             self.needs = asked.needs.clone();
         }
@@ -187,6 +204,12 @@ impl Resource {
     /// See [`History::confidence`].
     pub(crate) fn confidence(&self, now: u64) -> f64 {
         self.history.confidence(now.saturating_sub(self.at))
+    }
+
+    /// What the next visit does, in a model of which so many percent of what was sent is used.
+    pub(crate) fn means(&self, trust: u8, now: u64) -> Option<Means> {
+        let means = Means::of(self.confidence(now), trust);
+        if self.steady < STEADY { means.map(|means| means.min(Means::Connect)) } else { means }
     }
 
     pub(crate) fn size(&self) -> usize {

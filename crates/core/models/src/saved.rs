@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::history::History;
-use crate::model::{LONGEST_URL, Model, Resource};
+use crate::model::{LONGEST_URL, Model, Resource, STEADY};
 use crate::models::{LONGEST_PAGE, Limits, Models, Of, Whose};
 use crate::needs::{Needs, SavedNeeds};
 use crate::pattern::plain;
@@ -78,6 +78,17 @@ struct SavedResource {
     history: History,
     at: u64,
     delay_ms: u32,
+    #[serde(default = "steady", skip_serializing_if = "is_steady")]
+    steady: u8,
+}
+
+fn steady() -> u8 {
+    STEADY
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_steady(steady: &u8) -> bool {
+    *steady == STEADY
 }
 
 impl Models {
@@ -153,6 +164,7 @@ fn saved(whose: &Whose, of: &Of, model: &Model) -> Option<SavedModel> {
             history: resource.history,
             at: resource.at,
             delay_ms: resource.delay_ms,
+            steady: resource.steady,
         })
         .collect();
     let user = match whose {
@@ -207,11 +219,11 @@ impl SavedResource {
         let url = fetchable(&self.url, LONGEST_URL)?;
         let may = |needs: &Needs| needs.may_be_learned() && (*whose != Whose::All || needs.may_be_shared());
         let needs = self.needs.read().filter(may)?;
-        if url.as_str() != self.url || !self.history.is_valid() {
+        if url.as_str() != self.url || !self.history.is_valid() || self.steady > STEADY {
             return None;
         }
-        let (history, at, delay_ms) = (self.history, self.at, self.delay_ms);
-        Some(Resource { url, needs, history, at, delay_ms, shown_by: None })
+        let (history, at, delay_ms, steady) = (self.history, self.at, self.delay_ms, self.steady);
+        Some(Resource { url, needs, history, at, delay_ms, shown_by: None, steady })
     }
 }
 
@@ -244,7 +256,8 @@ pub fn fuzz(data: &[u8]) {
         let mut visit = Visit::new(User { remote: "ship".into(), epoch: 1, number }, page.clone());
         for (url, needs) in lines.by_ref().take(8).zip(crate::needs::kinds()) {
             let delay = std::time::Duration::from_millis(now);
-            visit.asked.push(Asked { url, needs, delay, anyones: true, foreseen: number == 1 });
+            let (foreseen, unkept) = (number == 1, number == 2);
+            visit.asked.push(Asked { url, needs, delay, anyones: true, foreseen, unkept });
         }
         models.learn(&visit, now);
         assert!(models.bytes() <= limits.bytes, "{}", models.bytes());

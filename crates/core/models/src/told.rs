@@ -90,7 +90,7 @@ impl Models {
                         asked,
                         delay_ms: resource.delay_ms,
                         confidence_percent: (confidence * 100.0) as u8,
-                        means: Means::of(confidence, model.trust).map(Means::as_str),
+                        means: resource.means(model.trust, now).map(Means::as_str),
                     }
                 })
                 .collect();

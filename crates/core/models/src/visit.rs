@@ -78,6 +78,8 @@ pub struct Asked {
     pub anyones: bool,
     /// It was promised as the models had foreseen it: they know best how it is asked for.
     pub foreseen: bool,
+    /// Its response may not be kept, so that a promise of it answers only a request that is the same in every word.
+    pub unkept: bool,
 }
 
 /// See the module.
@@ -93,6 +95,8 @@ pub struct Visit {
     pub asked: Vec<Asked>,
     /// Of what may have been asked for and answered without a word here: that is no visit for these.
     pub unknown: BTreeSet<Url>,
+    /// What was promised and may not be kept, and was asked for in another's name than was foreseen: that promise was in vain.
+    pub otherwise: BTreeSet<Url>,
     /// How many of what was foreseen were sent before anyone asked.
     pub sent: u32,
     /// How many of these the browser used.
@@ -102,7 +106,8 @@ pub struct Visit {
 impl Visit {
     /// Of a page of which nothing is known yet.
     pub fn new(user: User, page: Url) -> Self {
-        Visit { user, page, policies: None, asked: Vec::new(), unknown: BTreeSet::new(), sent: 0, used: 0 }
+        let (asked, unknown, otherwise) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        Visit { user, page, policies: None, asked, unknown, otherwise, sent: 0, used: 0 }
     }
 }
 

@@ -32,6 +32,7 @@ fn asked(path: &str, destination: Destination) -> Asked {
         delay,
         anyones: true,
         foreseen: false,
+        unkept: false,
     }
 }
 
@@ -64,6 +65,25 @@ fn from_the_third_visit_on_what_each_asked_for_is_sent() {
 }
 
 #[test]
+fn a_page_of_two_thousand_images_is_foreseen_whole_from_the_third_visit_on() {
+    let mut models = Models::new(Limits { bytes: 16_000_000 });
+    let list: Vec<Asked> =
+        (0..2_000).map(|number| asked(&format!("/{number:a>60}"), Destination::Image)).collect();
+    for user in [1, 1, 2, 3] {
+        models.learn(&visit(user, "/gallery", &list), NOW);
+    }
+    assert_eq!(pushed(&mut models, 1, "/gallery").len(), 2_000, "to whom has seen them twice");
+    assert_eq!(pushed(&mut models, 4, "/gallery").len(), 2_000, "which three users have shown");
+    // Another list at the next visit is no more than one model has room for.
+    let other: Vec<Asked> =
+        (0..2_000).map(|number| asked(&format!("/{number:b>60}"), Destination::Image)).collect();
+    models.learn(&visit(1, "/gallery", &other), NOW);
+    assert!(models.bytes() < 4 * 820_000, "{}", models.bytes());
+    assert!(pushed(&mut models, 1, "/gallery").is_empty());
+    assert!(foreseen(&mut models, 1, "/gallery", NOW).len() > 2_000);
+}
+
+#[test]
 fn what_is_asked_for_now_and_then_is_not_sent() {
     let mut models = Models::new(LIMITS);
     for number in 0..12 {
@@ -87,6 +107,36 @@ fn what_is_not_seen_is_no_visit() {
         models.learn(&blind, NOW);
     }
     assert_eq!(pushed(&mut models, 1, "/"), ["/a.js"], "the remote answered by itself meanwhile");
+}
+
+#[test]
+fn what_is_asked_for_in_one_name_or_another_is_not_sent_where_it_may_not_be_kept() {
+    let by = |name: &str, unkept| {
+        let mut chunk = Asked { unkept, ..script("/chunk.js") };
+        chunk.needs.initiator = Some(url(name));
+        chunk
+    };
+    let learn = |models: &mut Models, names: &[&str], unkept| {
+        names.iter().for_each(|name| models.learn(&visit(1, "/", &[by(name, unkept)]), NOW));
+    };
+    let mut models = Models::new(LIMITS);
+    learn(&mut models, &["/a.js", "/b.js", "/a.js", "/a.js", "/a.js", "/a.js"], true);
+    assert_eq!(foreseen(&mut models, 1, "/", NOW), [("/chunk.js".to_owned(), Means::Connect)]);
+    assert_eq!(Models::from_text(&models.to_text(), LIMITS).unwrap().to_text(), models.to_text());
+    let mut read = Models::new(LIMITS);
+    read.add_own(&models.own_to_text()).unwrap();
+    assert_eq!(foreseen(&mut read, 1, "/", NOW), [("/chunk.js".to_owned(), Means::Connect)]);
+    learn(&mut models, &["/a.js"], true);
+    assert_eq!(pushed(&mut models, 1, "/"), ["/chunk.js"], "it is no race any more");
+    // A promise in the wrong name shows it, too.
+    let mut vain = visit(1, "/", &[]);
+    vain.otherwise.insert(url("/chunk.js"));
+    models.learn(&vain, NOW);
+    assert_eq!(foreseen(&mut models, 1, "/", NOW), [("/chunk.js".to_owned(), Means::Connect)]);
+    // What may be kept answers whoever names it.
+    let mut models = Models::new(LIMITS);
+    learn(&mut models, &["/a.js", "/b.js", "/a.js", "/b.js"], false);
+    assert_eq!(pushed(&mut models, 1, "/"), ["/chunk.js"]);
 }
 
 #[test]

@@ -46,7 +46,14 @@ fn visit(step: &Step) -> Visit {
         let destination = if *fetched { Destination::Fetch } else { Destination::Script };
         let needs = Needs::new(destination, Mode::Cors);
         let delay = Duration::from_millis(u64::from(*number));
-        visit.asked.push(Asked { url, needs, delay, anyones: true, foreseen: *number % 2 == 0 });
+        visit.asked.push(Asked {
+            url,
+            needs,
+            delay,
+            anyones: true,
+            foreseen: *number % 2 == 0,
+            unkept: *fetched,
+        });
     }
     visit
 }

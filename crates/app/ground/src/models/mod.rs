@@ -128,7 +128,7 @@ impl PageModels {
 
     /// The page of this visit is here, with this response; `None`: it is no page, so that what was foreseen was in vain.
     pub(crate) fn answered(&self, owner: &Owner, exchange: ExchangeId, response: Option<&ResponseHead>) {
-        self.lock().visits.answered(owner, exchange, response);
+        self.lock().visits.answered(owner, exchange, response, Instant::now());
     }
 
     /// The page of this visit was read: this is what it lets others know of it, where it says so.

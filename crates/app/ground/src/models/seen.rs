@@ -2,7 +2,7 @@
 //! that could not be asked for again without knowing more, nothing is learned.
 
 use farhop_bundle::{is_navigation, is_speculative, unfamiliar};
-use farhop_freshness::shareable;
+use farhop_freshness::{Scope, shareable, storable};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Needs;
 use farhop_page::{Destination, Mode};
@@ -22,6 +22,8 @@ pub(super) struct Seen {
     pub(super) needs: Needs,
     /// The answer may be given to anyone.
     pub(super) anyones: bool,
+    /// It may not be kept, not even for who asked.
+    pub(super) unkept: bool,
 }
 
 /// `None` where nothing is to be learned of it.
@@ -61,7 +63,8 @@ pub(super) fn seen(request: &RequestHead, response: &ResponseHead) -> Option<See
     // What has not changed is what it was.
     let status = if response.status == StatusCode::NOT_MODIFIED { StatusCode::OK } else { response.status };
     let anyones = is_anyones(&url, fields, status, &response.fields);
-    Some(Seen { url, referer, needs, anyones })
+    let unkept = storable(&Method::GET, fields, status, &response.fields, Scope::Private).is_err();
+    Some(Seen { url, referer, needs, anyones, unkept })
 }
 
 /// Whether a response is what anyone gets: judged as if it had been asked for with credentials.
@@ -82,6 +85,8 @@ fn destination(request: &HeaderMap, response: &ResponseHead) -> Option<Destinati
             "manifest" => Destination::Manifest,
             "json" => Destination::Json,
             "track" => Destination::Track,
+            "worker" => Destination::Worker,
+            "sharedworker" => Destination::SharedWorker,
             "empty" => Destination::Fetch,
             _ => return None,
         });
@@ -103,6 +108,7 @@ fn destination(request: &HeaderMap, response: &ResponseHead) -> Option<Destinati
 fn mode(request: &HeaderMap, destination: Destination, origin: bool) -> Mode {
     let is_cors = match text(request, "sec-fetch-mode") {
         Some("cors") => true,
+        Some("same-origin") => return Mode::SameOrigin,
         Some(_) => false,
         None => origin || matches!(destination, Destination::Font | Destination::Fetch),
     };
@@ -167,6 +173,19 @@ mod tests {
         assert_eq!(dest(&[("accept", "image/webp,*/*")], "image/png"), Some(Destination::Image));
         assert_eq!(dest(&[("accept", "*/*")], "image/png"), Some(Destination::Fetch), "a script's own");
         assert_eq!(dest(&[("accept", "*/*")], "video/mp4"), None);
+    }
+
+    #[test]
+    fn what_workers_run_is_learned_of_their_own_origin_and_what_service_workers_do_is_not() {
+        for (said, destination) in
+            [("worker", Destination::Worker), ("sharedworker", Destination::SharedWorker)]
+        {
+            let asked = [("accept", "*/*"), ("sec-fetch-dest", said), ("sec-fetch-mode", "same-origin")];
+            let needs = of(&asked, "text/javascript").unwrap();
+            assert_eq!((needs.destination, needs.mode), (destination, Mode::SameOrigin));
+        }
+        let asked = [("sec-fetch-dest", "serviceworker"), ("sec-fetch-mode", "same-origin")];
+        assert_eq!(of(&asked, "text/javascript"), None);
     }
 
     #[test]

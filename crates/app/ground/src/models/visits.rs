@@ -25,9 +25,15 @@ pub(super) const KEPT: Duration = Duration::from_secs(30);
 /// What was promised for so long and not used is not asked for: the remote lets it lapse after ten seconds, and tells of
 /// uses every second.
 const SETTLED: Duration = Duration::from_secs(15);
-/// Visits of all users together, and resources of each; of visits the oldest end first.
+/// A page that was answered so long ago is taken to be left when its user opens another of its origin: what it has shown by then
+/// teaches that one.
+const SHOWN: Duration = Duration::from_secs(4);
+/// Visits of all users together; the oldest end first.
 const MOST: usize = 256;
-const RESOURCES: usize = 600;
+/// Resources of each, as many as a page may name (`[bundle] hints`).
+const RESOURCES: usize = 2_000;
+/// What is remembered of them in all visits together, and of their promises; some hundred bytes each. Beyond it nothing is noted.
+const ALL: usize = 200_000;
 
 /// See the module.
 #[derive(Default)]
@@ -47,16 +53,18 @@ struct Open {
     began: Instant,
     visit: Visit,
     asked: BTreeMap<Url, Asked>,
-    /// Promised, and neither used nor settled; since when.
-    pending: BTreeMap<Url, Instant>,
+    /// Promised, and neither used nor settled; since when, and in whose name.
+    pending: BTreeMap<Url, (Instant, Option<Url>)>,
     /// Named, and held by the remote: how it is asked for if it is, and since when.
     named: BTreeMap<Url, (Needs, Instant)>,
     /// The documents in its frames, and what they have named: that is asked for in their name, which is not foreseen.
     framed: BTreeSet<Url>,
     /// The numbers of its promises.
     promises: Vec<u64>,
-    /// Learned only if the page came, or if it is known what came in its place.
-    answered: bool,
+    /// Since when the page is here, or it is known what came in its place: learned only then.
+    answered: Option<Instant>,
+    /// It was left and is learned. What is asked for in its name is not another's.
+    is_left: bool,
 }
 
 /// A promise to a visit.
@@ -69,7 +77,8 @@ struct Promise {
 }
 
 impl Visits {
-    /// A visit begins. Gives those that are over with it: earlier ones of the same page, and what there is no room for.
+    /// A visit begins. Gives those that are over with it: earlier ones of the same page, those that were left for it, and what
+    /// there is no room for.
     pub(super) fn begin(
         &mut self,
         owner: &Owner,
@@ -86,7 +95,20 @@ impl Visits {
         while let Some(place) = self.open.iter().position(is_again) {
             ended.extend(self.open.remove(place).and_then(|open| self.close(open, now)));
         }
-        if self.open.len() >= MOST {
+        let is_left = |open: &Open| {
+            open.owner == *owner
+                && !open.is_left
+                && open.answered.is_some_and(|at| at + SHOWN <= now)
+                && open.visit.page.origin() == page.origin()
+                // Over plain HTTP, where requests for frames do not say so.
+                && !open.framed.contains(&page)
+        };
+        for place in 0..self.open.len() {
+            if self.open.get(place).is_some_and(is_left) {
+                ended.extend(self.leave(place, now));
+            }
+        }
+        while self.open.len() >= MOST || (!self.open.is_empty() && self.noted() + RESOURCES > ALL) {
             ended.extend(self.open.pop_front().and_then(|open| self.close(open, now)));
         }
         self.open.push_back(Open {
@@ -99,9 +121,35 @@ impl Visits {
             named: BTreeMap::new(),
             framed: BTreeSet::new(),
             promises: Vec::new(),
-            answered: false,
+            answered: None,
+            is_left: false,
         });
         ended
+    }
+
+    /// The visit at this place was left: it is over, but known until its time.
+    fn leave(&mut self, place: usize, now: Instant) -> Option<Visit> {
+        let open = self.open.get_mut(place)?;
+        open.is_left = true;
+        let left = Open {
+            owner: open.owner.clone(),
+            visit: open.visit.clone(),
+            asked: open.asked.clone(),
+            pending: open.pending.clone(),
+            named: std::mem::take(&mut open.named),
+            framed: BTreeSet::new(),
+            promises: std::mem::take(&mut open.promises),
+            is_left: false,
+            exchange: open.exchange,
+            began: open.began,
+            answered: open.answered,
+        };
+        self.close(left, now)
+    }
+
+    /// What is remembered of all visits and their promises.
+    fn noted(&self) -> usize {
+        self.open.iter().map(Open::noted).sum::<usize>() + self.promises.len()
     }
 
     /// Those that are over by `now`.
@@ -114,7 +162,7 @@ impl Visits {
     }
 
     fn close(&mut self, open: Open, now: Instant) -> Option<Visit> {
-        let Open { owner, mut visit, asked, mut pending, named, promises, .. } = open;
+        let Open { owner, mut visit, asked, pending, named, promises, answered, is_left, .. } = open;
         for promise in promises {
             let promise = self.promises.remove(&(Arc::clone(&owner.remote), promise));
             if let Some(Promise { used, .. }) =
@@ -124,22 +172,37 @@ impl Visits {
                 visit.used += u32::from(used);
             }
         }
-        pending.extend(named.into_iter().map(|(url, (_, since))| (url, since)));
-        let young = pending.into_iter().filter(|(_, since)| *since + SETTLED > now).map(|(url, _)| url);
+        let pending = pending.into_iter().map(|(url, (since, _))| (url, since));
+        let open = pending.chain(named.into_iter().map(|(url, (_, since))| (url, since)));
+        let young = open.filter(|(_, since)| *since + SETTLED > now).map(|(url, _)| url);
         visit.unknown.extend(young);
+        visit.unknown.retain(|url| !asked.contains_key(url));
         visit.asked = asked.into_values().collect();
-        visit.unknown.retain(|url| visit.asked.iter().all(|asked| asked.url != *url));
-        open.answered.then_some(visit)
+        (answered.is_some() && !is_left).then_some(visit)
     }
 
     fn of(&mut self, owner: &Owner, exchange: ExchangeId) -> Option<&mut Open> {
-        self.open.iter_mut().find(|open| open.exchange == exchange && open.owner == *owner)
+        self.open.iter_mut().find(|open| open.exchange == exchange && open.owner == *owner && !open.is_left)
+    }
+
+    /// The same, where there is room to note more of it.
+    fn with_room(&mut self, owner: &Owner, exchange: ExchangeId) -> Option<&mut Open> {
+        if self.noted() >= ALL {
+            return None;
+        }
+        self.of(owner, exchange)
     }
 
     /// See [`super::PageModels::answered`].
-    pub(super) fn answered(&mut self, owner: &Owner, exchange: ExchangeId, response: Option<&ResponseHead>) {
+    pub(super) fn answered(
+        &mut self,
+        owner: &Owner,
+        exchange: ExchangeId,
+        response: Option<&ResponseHead>,
+        now: Instant,
+    ) {
         let Some(open) = self.of(owner, exchange) else { return };
-        open.answered = true;
+        open.answered = Some(now);
         let Some(response) = response else { return };
         let content = texts(&response.fields, &header::CONTENT_SECURITY_POLICY);
         let referrer = referrer_policy(&response.fields).map(|policy| policy.as_str().to_owned());
@@ -155,7 +218,8 @@ impl Visits {
 
     /// See [`super::PageModels::named`].
     pub(super) fn names(&mut self, owner: &Owner, exchange: ExchangeId, made: &Made<'_>, now: Instant) {
-        let Some(open) = self.of(owner, exchange).filter(|open| open.named.len() < RESOURCES) else { return };
+        let open = self.with_room(owner, exchange).filter(|open| open.named.len() < RESOURCES);
+        let Some(open) = open else { return };
         if open.follows(made) {
             open.named.entry(made.url.clone()).or_insert_with(|| (needs(made.hint, made.urgency), now));
         }
@@ -163,7 +227,7 @@ impl Visits {
 
     /// See [`super::PageModels::unseen`].
     pub(super) fn unseen(&mut self, owner: &Owner, exchange: ExchangeId, url: &Url) {
-        if let Some(open) = self.of(owner, exchange)
+        if let Some(open) = self.with_room(owner, exchange)
             && open.visit.unknown.len() < RESOURCES
         {
             open.visit.unknown.insert(url.clone());
@@ -179,17 +243,17 @@ impl Visits {
         made: &Made<'_>,
         now: Instant,
     ) {
-        let Some(open) = self.of(owner, exchange).filter(|open| open.promises.len() < RESOURCES) else {
-            return;
-        };
+        let open = self.with_room(owner, exchange).filter(|open| open.promises.len() < RESOURCES);
+        let Some(open) = open else { return };
         if !open.follows(made) {
             return;
         }
-        open.pending.insert(made.url.clone(), now);
+        let needs = needs(made.hint, made.urgency);
+        open.pending.insert(made.url.clone(), (now, needs.initiator.clone()));
         open.promises.push(promise);
         let (url, delay) = (made.url.clone(), now - open.began);
         let foreseen = is_foreseen(made.hint);
-        let asked = Asked { url, needs: needs(made.hint, made.urgency), delay, anyones: false, foreseen };
+        let asked = Asked { url, needs, delay, anyones: false, foreseen, unkept: false };
         let promised = Promise { owner: owner.clone(), exchange, asked, sent: false, used: false };
         self.promises.insert((Arc::clone(&owner.remote), promise), promised);
     }
@@ -247,7 +311,7 @@ impl Visits {
     /// See [`super::PageModels::crossed`]. It was asked for `at` a time when what was promised later than `unheard` may not
     /// have been heard of yet.
     pub(super) fn crossed(&mut self, owner: &Owner, seen: Seen, at: Instant, unheard: Instant) {
-        let Seen { url, referer, mut needs, anyones } = seen;
+        let Seen { url, referer, mut needs, anyones, unkept } = seen;
         let Some(referer) = referer else { return };
         if referer[Position::BeforePath..] == *"/" {
             // The origin alone: of whatever page it is, no more of it is told.
@@ -260,28 +324,38 @@ impl Visits {
                 .rev()
                 .filter(|(_, open)| open.owner == *owner && at < open.began + KEPT)
         };
+        let going_on = || own().filter(|(_, open)| !open.is_left);
         let named = own().find(|(_, open)| open.visit.page == referer).map(|(place, _)| (place, false));
-        let of_part = || own().find(|(_, open)| open.knows(&referer)).map(|(place, _)| (place, true));
+        let of_part = || going_on().find(|(_, open)| open.knows(&referer)).map(|(place, _)| (place, true));
         let of_site = || {
             // A file of its site; or the origin alone, where a policy cuts what is told.
             let is_file = referer.path().rsplit('/').next().is_some_and(|name| name.contains('.'));
-            let near = own().find(|(_, open)| open.visit.page.origin() == referer.origin());
-            near.map(|(place, _)| (place, is_file)).filter(|_| is_file || referer.path() == "/")
+            let near = going_on().find(|(_, open)| open.visit.page.origin() == referer.origin());
+            // What a page that was left goes on asking for before the next one is there is not that one's.
+            let is_late = own().any(|(_, open)| open.is_left && open.knows(&referer));
+            near.filter(|(_, open)| !is_late || open.answered.is_some_and(|at| at <= unheard))
+                .map(|(place, _)| (place, is_file))
+                .filter(|_| is_file || referer.path() == "/")
         };
         let Some((place, by_part)) = named.or_else(of_part).or_else(of_site) else { return };
         if by_part {
             needs.initiator = Some(referer);
         }
-        let Some(open) = self.open.get_mut(place).filter(|open| open.visit.page != url) else { return };
+        let has_room = self.noted() < ALL;
+        let is_meant = |open: &&mut Open| open.visit.page != url && !open.is_left && has_room;
+        let Some(open) = self.open.get_mut(place).filter(is_meant) else { return };
         if needs.initiator.as_ref().is_some_and(|by| open.framed.contains(by)) {
             return;
         }
         // What was promised in time and is asked for all the same was promised in other words: it was of no use.
-        if open.pending.get(&url).is_some_and(|since| *since <= unheard) {
+        if let Some((_, name)) = open.pending.get(&url).filter(|(since, _)| *since <= unheard) {
+            if unkept && *name != needs.initiator {
+                open.visit.otherwise.insert(url);
+            }
             return;
         }
         let delay = at.saturating_duration_since(open.began);
-        open.note(Asked { url, needs, delay, anyones, foreseen: false });
+        open.note(Asked { url, needs, delay, anyones, foreseen: false, unkept });
     }
 
     /// See [`super::PageModels::answered_here`].
@@ -292,7 +366,11 @@ impl Visits {
         kind: &Kind,
         after: Duration,
     ) {
-        let is_it = |open: &&mut Open| open.exchange == exchange && open.owner.remote == *carrier;
+        let is_it =
+            |open: &&mut Open| open.exchange == exchange && open.owner.remote == *carrier && !open.is_left;
+        if self.noted() >= ALL {
+            return;
+        }
         let Some(open) = self.open.iter_mut().find(is_it) else { return };
         if open.visit.page == kind.url || after > KEPT {
             return;
@@ -306,7 +384,7 @@ impl Visits {
             None => needs,
         };
         // How it is asked for is known from when it crossed.
-        open.note(Asked { url, needs, delay: after, anyones, foreseen: true });
+        open.note(Asked { url, needs, delay: after, anyones, foreseen: true, unkept: false });
     }
 
     /// Ends all visits without learning from them.
@@ -332,6 +410,12 @@ impl Visits {
 }
 
 impl Open {
+    /// What is remembered of it, but for its promises.
+    fn noted(&self) -> usize {
+        let Open { asked, pending, named, framed, visit, .. } = self;
+        asked.len() + pending.len() + named.len() + framed.len() + visit.unknown.len() + visit.otherwise.len()
+    }
+
     fn note(&mut self, asked: Asked) {
         if self.asked.len() < RESOURCES {
             self.visit.unknown.remove(&asked.url);

@@ -29,7 +29,7 @@ impl World {
         let (mut visits, start) = (Visits::default(), Instant::now());
         assert!(visits.begin(&owner(1), user(1), PAGE, &url("/"), start).is_empty());
         let response = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
-        visits.answered(&owner(1), PAGE, Some(&response));
+        visits.answered(&owner(1), PAGE, Some(&response), start);
         World { visits, start }
     }
 
@@ -42,7 +42,7 @@ impl World {
     fn cross(&mut self, path: &str, referer: &str, after_s: u64) {
         let at = self.start + Duration::from_secs(after_s);
         let needs = Needs::new(Destination::Script, Mode::NoCors);
-        let seen = Seen { url: url(path), referer: Some(url(referer)), needs, anyones: true };
+        let seen = Seen { url: url(path), referer: Some(url(referer)), needs, anyones: true, unkept: false };
         self.visits.crossed(&owner(1), seen, at, at);
     }
 
@@ -104,10 +104,25 @@ fn what_was_promised_in_other_words_than_it_is_asked_for_was_of_no_use() {
     let mut world = World::new();
     world.promise(1, "/a.js", Source::OwnVisits);
     let needs = Needs::new(Destination::Script, Mode::NoCors);
-    let seen = Seen { url: url("/a.js"), referer: Some(url("/")), needs, anyones: true };
+    let seen = Seen { url: url("/a.js"), referer: Some(url("/")), needs, anyones: true, unkept: false };
     let before = world.start.checked_sub(Duration::from_millis(1)).unwrap();
     world.visits.crossed(&owner(1), seen, world.start, before);
     assert_eq!(asked(&world.again(20)), ["/a.js"]);
+}
+
+#[test]
+fn what_was_promised_in_another_name_is_known_where_that_matters() {
+    for (unkept, referer, is_told) in [(true, "/b.js", true), (false, "/b.js", false), (true, "/", false)] {
+        let mut world = World::new();
+        world.promise(1, "/chunk.js", Source::OwnVisits);
+        world.cross("/b.js", "/", 1);
+        let (url, referer) = (url("/chunk.js"), Some(url(referer)));
+        let needs = Needs::new(Destination::Script, Mode::NoCors);
+        let at = world.start + Duration::from_secs(2);
+        world.visits.crossed(&owner(1), Seen { url, referer, needs, anyones: false, unkept }, at, at);
+        let visit = world.again(20);
+        assert_eq!((asked(&visit), !visit.otherwise.is_empty()), (vec!["/b.js"], is_told));
+    }
 }
 
 #[test]
@@ -116,7 +131,7 @@ fn requests_of_others_of_other_pages_and_of_later_teach_nothing() {
     world.cross("/late.js", "/", 31);
     world.cross("/elsewhere.js", "/other/page", 1);
     let needs = Needs::new(Destination::Script, Mode::NoCors);
-    let seen = Seen { url: url("/others.js"), referer: Some(url("/")), needs, anyones: true };
+    let seen = Seen { url: url("/others.js"), referer: Some(url("/")), needs, anyones: true, unkept: false };
     world.visits.crossed(&owner(2), seen, world.start, world.start);
     assert!(asked(&world.again(20)).is_empty());
 }
@@ -157,7 +172,7 @@ fn what_was_told_the_origin_alone_is_told_no_more() {
     let mut world = World { start: Instant::now(), visits: Visits::default() };
     world.visits.begin(&owner(1), user(1), PAGE, &url("/page"), world.start);
     let response = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
-    world.visits.answered(&owner(1), PAGE, Some(&response));
+    world.visits.answered(&owner(1), PAGE, Some(&response), world.start);
     world.cross("/a.js", "/page", 1);
     world.cross("/b.js", "/", 1);
     let visit = world.visits.over(world.start + KEPT).remove(0);
@@ -216,8 +231,47 @@ fn of_what_the_remote_has_nothing_is_known_before_it_can_have_told() {
 fn a_page_that_has_not_changed_says_what_it_said() {
     let (mut visits, start) = (Visits::default(), Instant::now());
     visits.begin(&owner(1), user(1), PAGE, &url("/"), start);
-    visits.answered(&owner(1), PAGE, None);
+    visits.answered(&owner(1), PAGE, None, start);
     assert_eq!(visits.over(start + KEPT).remove(0).policies, None);
+}
+
+#[test]
+fn a_page_that_was_left_for_another_of_its_origin_teaches_that_one() {
+    let mut world = World::new();
+    let begin = |world: &mut World, number: u64, exchange: u64, page: &str, after_s: u64| {
+        let at = world.start + Duration::from_secs(after_s);
+        let ended = world.visits.begin(&owner(number), user(number), ExchangeId(exchange), &url(page), at);
+        ended.iter().map(|visit| visit.page.path().to_owned()).collect::<Vec<_>>()
+    };
+    world.cross("/shared.js", "/", 1);
+    world.promise(1, "/promised.js", Source::OwnVisits);
+    assert!(begin(&mut world, 1, 6, "/2", 3).is_empty(), "it may have been opened beside it");
+    assert!(begin(&mut world, 2, 7, "/2", 6).is_empty(), "another user's");
+    assert!(begin(&mut world, 1, 8, "https://site.test/2", 6).is_empty(), "another origin's");
+    let at = world.start + Duration::from_secs(6);
+    let mut ended = world.visits.begin(&owner(1), user(1), ExchangeId(9), &url("/3"), at);
+    let visit = ended.pop().unwrap();
+    assert_eq!((asked(&visit), ended.len()), (vec!["/shared.js"], 0), "what has not come is not left");
+    assert_eq!(visit.unknown.iter().map(Url::path).collect::<Vec<_>>(), ["/promised.js"]);
+    // What is late in coming is not the next one's; but browsers keep what both share, and that asks for more.
+    world.cross("/late.js", "/shared.js", 7);
+    world.cross("/later.js", "/", 7);
+    let response = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
+    world.visits.answered(&owner(1), ExchangeId(9), Some(&response), world.start + Duration::from_secs(8));
+    world.cross("/chunk.js", "/shared.js", 9);
+    let ended = world.visits.over(world.start + KEPT * 2);
+    assert_eq!(ended.iter().map(asked).collect::<Vec<_>>(), [["/chunk.js"]], "and each is learned once");
+    assert!(world.visits.len() == 0 && world.visits.promises.is_empty());
+}
+
+#[test]
+fn a_frame_of_a_page_is_not_what_it_was_left_for() {
+    let mut world = World::new();
+    let hint = Hint::new(url("/frame"), Destination::Frame, Mode::NoCors, Source::Frame);
+    let made = Made { hint: &hint, url: &hint.url, urgency: 3, by: Namer::default() };
+    world.visits.names(&owner(1), PAGE, &made, world.start);
+    let at = world.start + Duration::from_secs(6);
+    assert!(world.visits.begin(&owner(1), user(1), ExchangeId(6), &url("/frame"), at).is_empty());
 }
 
 #[test]
@@ -226,7 +280,7 @@ fn a_page_that_never_came_teaches_nothing_and_time_ends_visits() {
     visits.begin(&owner(1), user(1), PAGE, &url("/"), start);
     assert!(visits.over(start + KEPT).is_empty() && visits.len() == 0);
     visits.begin(&owner(1), user(1), PAGE, &url("/"), start);
-    visits.answered(&owner(1), PAGE, None);
+    visits.answered(&owner(1), PAGE, None, start);
     assert!(visits.over(start + KEPT / 2).is_empty());
     assert_eq!(visits.over(start + KEPT).len(), 1);
 }
@@ -252,6 +306,18 @@ fn visits_and_promises_are_bounded() {
         );
     }
     assert_eq!(visits.promises.len(), RESOURCES);
+    // So are all together: those that began first make room.
+    for number in 0..(ALL / RESOURCES) as u64 + 9 {
+        visits.begin(&owner(number), user(number), PAGE, &url("/"), start);
+        for asked in 0..RESOURCES {
+            let needs = Needs::new(Destination::Image, Mode::NoCors);
+            let seen =
+                Seen { url: hint(asked).url, referer: Some(url("/")), needs, anyones: true, unkept: false };
+            visits.crossed(&owner(number), seen, start, start);
+        }
+        assert!(visits.noted() <= ALL);
+    }
+    assert!(visits.len() > 80 && visits.noted() > ALL - 2 * RESOURCES, "{}", visits.noted());
     visits.forget();
     assert!(visits.promises.is_empty() && visits.len() == 0);
 }
