@@ -142,6 +142,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             "rule": verdict.by.as_ref().map(|(_, name)| name), "because": verdict.because, "passed": passed,
             "at_device": {
                 "service": service.as_str(), "class": service.queue().to_string(), "call": by_call,
+                "calls_known": !matches!(held, Held::NotKnown(_)),
                 "rule": at_device.by.as_ref().map(|(_, name)| name).filter(|_| by_call.is_none()),
             },
         }))?);
