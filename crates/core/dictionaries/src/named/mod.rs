@@ -194,7 +194,7 @@ mod tests {
         put(&mut shelf, None, "match=\"/app/*\"", "app");
         put(&mut shelf, None, "match=\"/:ap/*\"", "same length");
         put(&mut shelf, None, "match=\"/*\"", "all");
-        let mut found = |path, destination| find(&shelf, 1, path, destination);
+        let found = |path, destination| find(&shelf, 1, path, destination);
         assert_eq!(found("/app/x", Some("script")).unwrap(), "scripts");
         assert_eq!(found("/app/x", Some("style")).unwrap(), "same length");
         assert_eq!(found("/x", None).unwrap(), "all");
