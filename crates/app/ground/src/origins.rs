@@ -17,7 +17,7 @@ use farhop_origin::{
 };
 use farhop_settings::GroundSettings;
 use farhop_tuning::{Parameters, Told};
-use http::header::CACHE_CONTROL;
+use http::header::{CACHE_CONTROL, SET_COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use tokio::net::TcpStream;
@@ -406,15 +406,17 @@ impl Origins {
             self.client().fetch(request, inform).await.map_err(|error| self.told(asked.exchange, &error))?;
         let Response { status, fields, mut body, former } = self.taken(response);
         let mut head = ResponseHead { status, fields };
+        // What it sets would be lost, and a second request would go without it.
+        let is_misuse = !head.fields.contains_key(SET_COOKIE);
         let undoing = self
             .dictated
             .undo(said, asked.head, &mut head)
-            .map_err(|error| Unanswered { failure: failure::coding(&error), is_misuse: true })?;
+            .map_err(|error| Unanswered { failure: failure::coding(&error), is_misuse })?;
         body.undoing = undoing.map(|undoing| (undoing, Arc::clone(&self.dictated)));
         body.strict = unasked;
         // An origin that is slow with the first of it may still fail, as it may with any body.
         if let Ok(Err(failure)) = timeout(FIRST_UNDONE, body.begin()).await {
-            return Err(Unanswered { failure, is_misuse: true });
+            return Err(Unanswered { failure, is_misuse });
         }
         self.dictated.confirm(asked.owner, asked.head, &head);
         body.keeping = self.dictated.keep(asked.owner, asked.head, &head);

@@ -80,8 +80,8 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
         Coding::Brotli => return Some(Decoding::Coded(HopDecoder::brotli(), None)),
         Coding::Gzip => return Some(Decoding::Coded(HopDecoder::gzip(), None)),
         Coding::Dictionary(hash) => {
-            if let Some(decoding) = taught(remote, hash) {
-                return Some(decoding);
+            if let Some(dictionary) = remote.dictionaries().find(hash) {
+                return taught(remote, hop, &dictionary).await;
             }
             hop.tell_mirror(Word::Lacks(vec![HeldBody { user: None, hash }]));
             return None;
@@ -93,10 +93,7 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
         let wanted = HeldBody { user: whose, hash };
         if let Some(base) = bodies.bytes(remote, wanted).await {
             let kilobytes = u32::try_from(delta_memory(base.len()).div_ceil(1024)).ok()?;
-            let room = Arc::clone(&bodies.decoders).acquire_many_owned(kilobytes);
-            // To ask anew takes a round trip at the least.
-            let patience = hop.rtt().unwrap_or_default();
-            let permit = tokio::time::timeout(patience, room).await.ok()?.ok()?;
+            let permit = bodies.room(hop, kilobytes).await?;
             return Some(Decoding::Coded(HopDecoder::against(&base).ok()?, Some(permit)));
         }
     }
@@ -104,15 +101,20 @@ pub(crate) async fn decoding(remote: &Remote, hop: &Hop, user: u64, coding: Codi
     None
 }
 
-/// How a body is decoded that was coded with this dictionary, if that is held and there is room.
-fn taught(remote: &Remote, hash: BodyHash) -> Option<Decoding> {
-    let dictionary = remote.dictionaries().find(hash)?;
+/// How a body is decoded that was coded with this dictionary, if there is room.
+async fn taught(remote: &Remote, hop: &Hop, dictionary: &[u8]) -> Option<Decoding> {
     let kilobytes = u32::try_from(DICTIONARY_MEMORY.div_ceil(1024)).ok()?;
-    let permit = Arc::clone(&remote.bodies().decoders).try_acquire_many_owned(kilobytes).ok()?;
-    Some(Decoding::Coded(HopDecoder::with_dictionary(&dictionary).ok()?, Some(permit)))
+    let permit = remote.bodies().room(hop, kilobytes).await?;
+    Some(Decoding::Coded(HopDecoder::with_dictionary(dictionary).ok()?, Some(permit)))
 }
 
 impl Bodies {
+    /// Room for a decoder of so many KB; to ask anew takes a round trip at the least, and so long it is waited for.
+    async fn room(&self, hop: &Hop, kilobytes: u32) -> Option<OwnedSemaphorePermit> {
+        let room = Arc::clone(&self.decoders).acquire_many_owned(kilobytes);
+        tokio::time::timeout(hop.rtt().unwrap_or_default(), room).await.ok()?.ok()
+    }
+
     /// The bytes of a body that is held, if they are still what they were.
     async fn bytes(&self, remote: &Remote, wanted: HeldBody) -> Option<Bytes> {
         let entries: Vec<u64> = {

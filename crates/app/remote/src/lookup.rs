@@ -185,13 +185,19 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
     if RequestDirectives::of(fields).only_if_cached {
         return Found::Unsatisfiable;
     }
-    // To ask again takes a round trip and comes to the same. What is held may stand in for errors, and where a client's connection was
-    // caught, the address that it led to may answer.
+    // Whatever becomes of this request, its answer is newer than what is remembered.
+    let carrier = remote.uplink().now().map(|carrier| carrier.generation);
+    let trouble = carrier
+        .and_then(|carrier| remote.unreachable().take_promised(carrier, user, &fetch.url, Instant::now()));
+    // For what belongs to a page, to ask again takes a round trip and comes to the same. What is held may stand in for errors, and where
+    // a client's connection was caught, the address that it led to may answer.
     if matches!(fetch.head.method, Method::GET | Method::HEAD)
         && field.is_none()
         && meanwhile.stale.is_none()
         && caught_at.is_none()
-        && let Some(trouble) = remote.unreachable().take_promised(user, &fetch.url, Instant::now())
+        && !RequestDirectives::of(fields).no_cache
+        && !farhop_bundle::is_navigation(fields)
+        && let Some(trouble) = trouble
     {
         return Found::Failed(trouble);
     }

@@ -250,12 +250,14 @@ async fn gone(mut state: watch::Receiver<Promised>) {
 }
 
 /// Remembers that ground could not connect, so that who asks for what was promised is told at once.
-fn note_unreachable(remote: &Remote, known: &Known, failure: &Failure) {
+fn note_unreachable(page: &Page, known: &Known, failure: &Failure) {
+    const LONGEST: usize = 2048;
     const NOT_REACHED: [&str; 4] =
         ["dns_error", "connection_refused", "connection_timeout", "destination_ip_unroutable"];
-    if NOT_REACHED.contains(&&*failure.token) {
+    if NOT_REACHED.contains(&&*failure.token) && known.url.as_str().len() <= LONGEST {
         let trouble = Trouble::from_ground(failure);
-        remote.unreachable().note_promised(&known.user, &known.url, trouble, Instant::now());
+        let unreachable = page.remote.unreachable();
+        unreachable.note_promised(page.generation, &known.user, &known.url, trouble, Instant::now());
     }
 }
 
@@ -277,12 +279,14 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
             Early::Validating(validating) => page.validating(validating).await,
             Early::Informed(_) => {}
             Early::Failed(failure) => {
-                note_unreachable(remote, &known, &failure);
+                note_unreachable(page, &known, &failure);
                 return remote.desk().withdraw(id, remote.now());
             }
             Early::Lost => return remote.desk().withdraw(id, remote.now()),
         }
     };
+    // It can be reached after all.
+    let _ = remote.unreachable().take_promised(page.generation, &known.user, &known.url, Instant::now());
     // Without its base it is of no use; whoever asks for it then is answered in the ordinary way.
     let Some(decoding) = bodies::decoding(remote, &page.hop, known.user.id, coding).await else {
         return remote.desk().withdraw(id, remote.now());

@@ -22,8 +22,8 @@ const MOST: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Unreachable {
     hosts: Table<(String, u16)>,
-    /// By user.
-    promised: Table<(Arc<str>, Url)>,
+    /// By carrier, since another ground may reach it, and user.
+    promised: Table<(u64, Arc<str>, Url)>,
 }
 
 impl Unreachable {
@@ -37,17 +37,21 @@ impl Unreachable {
         self.hosts.why(&(host.to_ascii_lowercase(), port), now)
     }
 
-    /// Ground failed to connect for what it had promised to this user.
-    pub(crate) fn note_promised(&self, user: &User, url: &Url, trouble: Trouble, now: Instant) {
-        self.promised.note((Arc::clone(&user.name), url.clone()), trouble, now);
+    /// Ground failed to connect for what it had promised to this user on this carrier.
+    pub(crate) fn note_promised(&self, carrier: u64, user: &User, url: &Url, trouble: Trouble, now: Instant) {
+        self.promised.note((carrier, Arc::clone(&user.name), url.clone()), trouble, now);
     }
 
-    /// Why it did. Who asks once more has ground try again.
-    pub(crate) fn take_promised(&self, user: &User, url: &Url, now: Instant) -> Option<Trouble> {
-        let key = (Arc::clone(&user.name), url.clone());
-        let why = self.promised.why(&key, now);
-        self.promised.lock().remove(&key);
-        why
+    /// Why it did, if what was promised is asked for or answered now: who asks once more has ground try again.
+    pub(crate) fn take_promised(
+        &self,
+        carrier: u64,
+        user: &User,
+        url: &Url,
+        now: Instant,
+    ) -> Option<Trouble> {
+        let taken = self.promised.lock().remove(&(carrier, Arc::clone(&user.name), url.clone()));
+        taken.filter(|(at, _)| now.duration_since(*at) < FOR).map(|(_, trouble)| trouble)
     }
 }
 

@@ -242,6 +242,23 @@ async fn what_ground_cannot_reach_is_told_to_who_asks_for_what_was_promised_of_i
 }
 
 #[tokio::test]
+async fn what_is_asked_for_anew_is_asked_of_ground_and_what_could_not_be_reached_is_forgotten_then() {
+    let world = world().await;
+    let (_, promise) = page(&world).await;
+    let mut events = world.bus.subscribe();
+    world.hop.push(promise).unwrap().fail(failure());
+    until(&mut events, |event| matches!(event, Event::PromiseEnded { .. })).await;
+    for (asking, body) in [("cache-control: no-cache\r\n", "reached"), ("", "again")] {
+        let client = world.get("/a.css", &format!("{BROWSER}{REFERER}{asking}")).await;
+        let Asked { mut sender, .. } = world.asked().await;
+        sender.answer(&head(UNCACHEABLE), Coding::Identity, None);
+        sender.write(Bytes::from_static(body.as_bytes())).await.unwrap();
+        sender.finish(None);
+        assert!(answer(client).await.contains(body));
+    }
+}
+
+#[tokio::test]
 async fn a_promise_of_what_is_held_fresh_is_refused_and_its_push_with_it() {
     let world = world().await;
     let client = world.get("/a.css", BROWSER).await;

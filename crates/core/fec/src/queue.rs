@@ -1,5 +1,5 @@
-//! Whether a queue of the sender's own making stands on the path, as far as reports tell. What is lost then found no room in it: it says
-//! nothing of the path, and repairs of it would add to what overflows, and hide from the controller what it has to hear (RFC 9265 §2).
+//! Whether a queue stands on the path, there or on the reports' way back, which are not told apart. What is lost then is taken to have
+//! found no room in it: it says nothing of the path, and repairs of it would add to what overflows, and hide from the controller what it has to hear (RFC 9265 §2).
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -19,6 +19,7 @@ mod told;
 mod visit;
 
 pub use foresight::{Foreseen, Means};
+pub use model::LONGEST_URL;
 pub use models::{Limits, Models};
 pub use needs::Needs;
 pub use pattern::template;

@@ -14,7 +14,7 @@ use crate::visit::{Asked, Policies, Showers, Visit};
 /// users who have shown each.
 const MOST_BYTES: usize = 800 * 1024;
 /// Longer URLs are not learned.
-pub(crate) const LONGEST_URL: usize = 1024;
+pub const LONGEST_URL: usize = 1024;
 /// What nobody has asked for in so many seconds is forgotten.
 const FORGOTTEN: u64 = 180 * 24 * 3600;
 /// What is less sure than this after [`SEEN`] visits is forgotten.

@@ -151,7 +151,8 @@ impl DeltaEncoder {
 
     /// Whether the rest goes by itself, and nothing remembers the base any more.
     pub fn is_alone(&self) -> bool {
-        self.alone.is_none()
+        // Until the next frame has begun, the one before it has its memory.
+        self.alone.is_none() && self.is_open
     }
 
     fn saved(&self) -> usize {

@@ -81,11 +81,14 @@ pub(super) async fn run(command: &Command) -> anyhow::Result<()> {
         Command::New(new) => {
             let (named, asked) = (&new.named, serde_json::to_value(new.asked()?)?);
             let answer = ask(&named.socket, "new_voice_call", asked).await?;
-            let status = serde_json::from_value(ask(&named.socket, "status", Value::Null).await?)?;
+            // The call holds, whatever becomes of this question.
+            let status = ask(&named.socket, "status", Value::Null).await.ok();
+            let status = status.and_then(|status| serde_json::from_value(status).ok());
             let bits = |field: &str| BitRate(answer[field].as_u64().unwrap_or(0)).rounded();
             let held = format!("calls hold {} of {}", bits("held_bps"), bits("share_bps"));
             let lease = answer["lease_s"].as_u64().unwrap_or(0);
-            let (call, rate, lacks) = (&named.call, bits("rate_bps"), not_in_force(&status));
+            let (call, rate) = (&named.call, bits("rate_bps"));
+            let lacks = status.as_ref().map_or_else(String::new, not_in_force);
             say(&format!("{call}: holds {rate}; {held}; lapses in {lease} s unless renewed{lacks}"))
         }
         Command::Renew(named) => {

@@ -365,7 +365,7 @@ fn a_plan_is_told_as_the_commands_that_would_be_run() {
         "tc qdisc replace dev sat0 parent fa40:50 handle fb50: tbf rate 32gbit burst 1564b limit 400000",
         "tc qdisc replace dev sat0 parent fb50:1 fq_codel target 32ms interval 650ms quantum 1514",
         "meta l4proto udp th dport { 9001 } goto leaf_10",
-        "tc filter replace dev sat0 parent fa40: protocol arp prio 1 handle 800::1 u32 match u32 0 0 classid fa40:60",
+        "tc filter replace dev sat0 parent fa40: protocol arp prio 64064 handle 800::1 u32 match u32 0 0 classid fa40:60",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }

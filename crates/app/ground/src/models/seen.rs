@@ -4,7 +4,7 @@
 use farhop_bundle::{is_navigation, is_speculative, unfamiliar};
 use farhop_freshness::{Scope, shareable, storable};
 use farhop_htotp::{RequestHead, ResponseHead};
-use farhop_models::Needs;
+use farhop_models::{LONGEST_URL, Needs};
 use farhop_page::{Destination, Mode};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
@@ -42,7 +42,8 @@ pub(super) fn seen(request: &RequestHead, response: &ResponseHead) -> Option<See
     if !asks_plainly || !is_there || response.fields.contains_key(header::SET_COOKIE) {
         return None;
     }
-    let url = request.resource()?;
+    // No model learns a longer one.
+    let url = request.resource().filter(|url| url.as_str().len() <= LONGEST_URL)?;
     let destination = destination(fields, response)?;
     let referer = text(fields, "referer").and_then(|referer| Url::parse(referer).ok());
     let origin = fields.contains_key(header::ORIGIN);

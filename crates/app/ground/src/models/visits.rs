@@ -162,11 +162,13 @@ impl Visits {
     }
 
     fn close(&mut self, open: Open, now: Instant) -> Option<Visit> {
-        let Open { owner, mut visit, asked, pending, named, promises, answered, is_left, .. } = open;
+        let Open { owner, began, mut visit, asked, pending, named, promises, answered, is_left, .. } = open;
+        // Of what is younger it is not known yet whether it was of use.
+        let is_settled = |promise: &Promise| began + promise.asked.delay + SETTLED <= now;
         for promise in promises {
             let promise = self.promises.remove(&(Arc::clone(&owner.remote), promise));
             if let Some(Promise { used, .. }) =
-                promise.filter(|promise| promise.asked.foreseen && promise.sent)
+                promise.filter(|it| it.asked.foreseen && it.sent && is_settled(it))
             {
                 visit.sent += 1;
                 visit.used += u32::from(used);

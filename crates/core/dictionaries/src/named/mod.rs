@@ -94,7 +94,7 @@ impl<O: Eq, H> Shelf<O, H> {
             self.kept.iter().filter(|(_, kept)| is_same(kept)).map(|(id, _)| *id).collect();
         before.into_iter().for_each(|id| self.forget(id));
         let hash = Sha256::digest(&bytes).into();
-        let size = bytes.len() + OVERHEAD + (self.weigh)(&head);
+        let size = bytes.len() + OVERHEAD + url.as_str().len() + (self.weigh)(&head);
         self.bytes += size;
         let (url, named) = (url.clone(), Arc::new(Named { hash, bytes, offer }));
         self.kept.insert(self.next, Kept { owner, url, head, origin, until, named, size });
@@ -115,7 +115,8 @@ impl<O: Eq, H> Shelf<O, H> {
         for kept in self.kept.values_mut().filter(is_its) {
             let Some((offer, until)) = judge(&mut kept.head, kept.owner.is_none()) else { continue };
             kept.until = until;
-            let size = kept.named.bytes.len() + OVERHEAD + (self.weigh)(&kept.head);
+            let url = kept.url.as_str().len();
+            let size = kept.named.bytes.len() + OVERHEAD + url + (self.weigh)(&kept.head);
             self.bytes = self.bytes + size - kept.size;
             kept.size = size;
             if kept.named.offer != offer {
@@ -154,11 +155,12 @@ impl<O: Eq, H> Shelf<O, H> {
         its.into_iter().for_each(|id| self.forget(id));
     }
 
+    /// What is stale goes first, then what will be soonest.
     fn fit(&mut self) {
         while self.bytes > self.most
-            && let Some((oldest, _)) = self.kept.first_key_value()
+            && let Some((id, _)) = self.kept.iter().min_by_key(|(id, kept)| (kept.until, **id))
         {
-            self.forget(*oldest);
+            self.forget(*id);
         }
     }
 

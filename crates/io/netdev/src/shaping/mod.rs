@@ -212,14 +212,16 @@ impl Shaping {
         batch(&self.class_lines())?;
         self.put_neighbours()?;
         let (kind, whole) = self.put_leaves()?;
-        let rules = change_rules(&self.interface, &self.table())?;
+        feed("nft", &["-f", "-"], &self.table())?;
+        let rules = Listed::read(&list(&self.interface)?);
         Ok(Applied { kind, new, whole, rules })
     }
 
-    /// A kernel without classifiers of traffic control leaves ARP with what no rule holds for.
+    /// A kernel without classifiers of traffic control, or somebody's filters on our queue that leave no place for this one, leave ARP
+    /// with what no rule holds for.
     fn put_neighbours(&self) -> Result<(), Error> {
         match batch(&[self.neighbours_line()]) {
-            Err(Error::Command { reason, .. }) if is_unknown(&reason) => Ok(()),
+            Err(Error::Command { .. }) => Ok(()),
             done => done,
         }
     }
@@ -334,13 +336,11 @@ pub fn media_passed(interface: &str) -> Result<Vec<(SocketAddr, u64)>, Error> {
     Ok(media::read_passed(&list(interface)?))
 }
 
-/// What nft says of a table, or of a chain in it, that is not there.
+/// Whether an error of nft is that the table is gone: nft says the same of what the kernel does not know.
 fn gone(interface: &str, error: Error) -> Error {
-    match error {
-        Error::Command { reason, .. } if reason.contains("No such file or directory") => {
-            Error::NoRules { interface: interface.into() }
-        }
-        other => other,
+    match has_table(interface) {
+        Ok(false) => Error::NoRules { interface: interface.into() },
+        _ => error,
     }
 }
 

@@ -26,7 +26,7 @@ impl Shaping {
     /// device, goes by the default.
     pub(super) fn neighbours_line(&self) -> String {
         format!(
-            "filter replace dev {} parent {HANDLE} protocol arp prio 1 handle 800::1 u32 match u32 0 0 classid {HANDLE}{:x}",
+            "filter replace dev {} parent {HANDLE} protocol arp prio 64064 handle 800::1 u32 match u32 0 0 classid {HANDLE}{:x}",
             self.interface, self.neighbours
         )
     }
