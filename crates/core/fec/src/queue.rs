@@ -63,11 +63,11 @@ mod tests {
     /// What is said of a packet each 10 ms for `seconds` after `from`, of which each takes `trip` to be told of.
     fn told(queue: &mut Queue, from: u64, seconds: u64, trip: Duration) -> Vec<bool> {
         let at = |number: u64| Duration::from_millis(10 * number);
-        let behind = trip.as_millis() as u64 / 10;
+        let behind = trip.as_millis() as u32 / 10;
         (from * 100..(from + seconds) * 100)
             .map(|number| {
                 queue.sent(at(number), number as u32);
-                queue.stands(at(number), (number.saturating_sub(behind)) as u32)
+                queue.stands(at(number), (number as u32).wrapping_sub(behind))
             })
             .collect()
     }

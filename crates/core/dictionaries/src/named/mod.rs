@@ -208,7 +208,7 @@ mod tests {
         let mut shelf = Shelf::new(1 << 20, |_| 0);
         put(&mut shelf, None, "match=\"/app/*\", id=\"1\"", "one");
         put(&mut shelf, None, "match=\"/app/*\", id=\"2\"", "two");
-        assert_eq!(shelf.size(), (1, 3 + OVERHEAD));
+        assert_eq!(shelf.size(), (1, 3 + url("/app/v1.js").as_str().len() + OVERHEAD));
         let named = shelf.find(&1, &url("/app/x"), None, Duration::ZERO).unwrap();
         assert_eq!((named.offer.id.as_str(), &named.hash[..]), ("2", &Sha256::digest(b"two")[..]));
         shelf.drop_named(&named.hash);
@@ -255,13 +255,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
-        let mut shelf = Shelf::new(3 * (OVERHEAD + 3 + 3), |head: &&str| head.len());
+    fn what_is_kept_is_bounded_and_what_will_be_stale_first_goes_first() {
+        let one = OVERHEAD + url("/app/v1.js").as_str().len() + 3 + 3;
+        let mut shelf = Shelf::new(3 * one, |head: &&str| head.len());
         for field in ["match=\"/1/*\"", "match=\"/2/*\"", "match=\"/3/*\"", "match=\"/4/*\""] {
             put(&mut shelf, None, field, "one");
         }
         assert_eq!(shelf.size().0, 3);
         assert!(find(&shelf, 1, "/1/x", None).is_none() && find(&shelf, 1, "/4/x", None).is_some());
+        let offer = Offer::read("match=\"/5/*\"", &url("/app/v1.js")).unwrap();
+        shelf.put(None, &url("/app/v1.js"), offer, "one".into(), Duration::from_secs(1), "one");
+        assert!(find(&shelf, 1, "/5/x", None).is_none() && find(&shelf, 1, "/2/x", None).is_some());
         shelf.set(0);
         assert_eq!((shelf.size(), shelf.is_on()), ((0, 0), false));
     }
