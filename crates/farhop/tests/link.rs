@@ -96,12 +96,12 @@ fn what_a_manager_keeps_nobody_else_changes_until_it_has_ended() {
             "{line}"
         );
     }
-    assert!(scene.show().contains("301.568 kbit/s"), "{}", scene.show());
+    assert!(scene.show().contains("302 kbit/s"), "{}", scene.show());
     assert!(!scene.folder.path().join("other.sock").exists());
     end(manager);
-    assert!(scene.show().contains("301.568 kbit/s"), "what is in force stays so");
+    assert!(scene.show().contains("302 kbit/s"), "what is in force stays so");
     assert!(scene.done("apply", "other.toml").status.success());
-    assert!(scene.show().contains("145.92 kbit/s"), "{}", scene.show());
+    assert!(scene.show().contains("146 kbit/s"), "{}", scene.show());
     let removed = scene.done("remove", "one.toml");
     assert_eq!(String::from_utf8(removed.stdout).unwrap(), "sat0: taken away\n");
 }
@@ -116,7 +116,7 @@ fn two_that_are_started_at_once_leave_one_of_them_in_force() {
         let mut both = [start("one.toml"), start("other.toml")];
         assert!(both.iter_mut().all(|it| it.wait().unwrap().success()));
         let shown = scene.show();
-        assert!(shown.contains("301.568 kbit/s") || shown.contains("145.92 kbit/s"), "{shown}");
+        assert!(shown.contains("302 kbit/s") || shown.contains("146 kbit/s"), "{shown}");
         assert!(scene.done("remove", "one.toml").status.success());
     }
 }
