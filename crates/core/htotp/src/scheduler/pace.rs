@@ -42,9 +42,12 @@ impl Pace {
     }
 
     /// Bytes that one grant takes at the most, and that a user may send before the next one's turn: what is asked meanwhile
-    /// waits for that, so on a slow link it is little.
+    /// waits for that, so on a slow link it is little. Whole packets, since the carrier sends the rest of a grant in a short one.
     pub(super) fn piece(&self) -> usize {
-        let ahead = |rate: BitRate| rate.bytes_in(self.ahead).0 as usize;
+        let ahead = |rate: BitRate| match rate.bytes_in(self.ahead).0 as usize {
+            many if many < LARGEST_GRANT && self.ahead > CALM => many - many % SMALLEST_GRANT,
+            many => many,
+        };
         self.known().map_or(LARGEST_GRANT, |rate| ahead(rate).clamp(self.smallest(), LARGEST_GRANT))
     }
 

@@ -142,7 +142,7 @@ fn pieces_and_turns_follow_what_the_link_takes_where_no_rate_is_kept_to() {
     assert_eq!(sizes(None), (LARGEST_GRANT, STRETCH_WITHOUT_RATE as usize));
     // Half a second of 64 kbit/s are 4,000 bytes, whole packets.
     assert_eq!(sizes(Some(BitRate::kbit(64))), (SMALLEST_GRANT, 3 * SMALLEST_GRANT));
-    assert_eq!(sizes(Some(BitRate::mbit(1))).0, 6_250);
+    assert_eq!(sizes(Some(BitRate::mbit(1))).0, 5_600);
     assert_eq!(sizes(Some(BitRate::mbit(100))), (LARGEST_GRANT, STRETCH_WITHOUT_RATE as usize));
 }
 
@@ -159,7 +159,7 @@ fn while_someone_speaks_pieces_on_a_slow_link_are_less_than_packets() {
     };
     let pieces = |rate| (piece(rate, false), piece(rate, true));
     assert_eq!(pieces(BitRate::kbit(64)), (SMALLEST_GRANT, 500));
-    assert_eq!(pieces(BitRate::kbit(512)), (3_200, 640));
+    assert_eq!(pieces(BitRate::kbit(512)), (2_800, 640));
     assert_eq!(pieces(BitRate::mbit(8)), (LARGEST_GRANT, 10_000));
 }
 
