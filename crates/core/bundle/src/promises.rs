@@ -299,12 +299,12 @@ impl Promises {
         self.open.values().filter_map(Promise::lapses_at).min()
     }
 
-    /// The carrier is lost: no promise that is not whole can be kept. Whole ones still answer.
-    pub fn carrier_lost(&mut self) -> Vec<Lost> {
+    /// A carrier is lost: no promise of `its` that is not whole can be kept. Whole ones still answer.
+    pub fn carrier_lost(&mut self, its: impl Fn(PromiseId) -> bool) -> Vec<Lost> {
         let broken: Vec<Lost> = self
             .open
             .iter()
-            .filter(|(_, promise)| promise.whole_at.is_none())
+            .filter(|(id, promise)| promise.whole_at.is_none() && its(**id))
             .map(|(id, promise)| Lost { id: *id, answering: promise.answered })
             .collect();
         for lost in &broken {

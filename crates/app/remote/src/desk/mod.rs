@@ -393,10 +393,11 @@ impl Desk {
         self.lapse(Duration::MAX);
     }
 
-    /// The carrier is lost: what is not whole will not come.
+    /// A carrier is lost: what is not whole of what was promised on it will not come. Another may have taken its place before.
     pub(crate) fn carrier_lost(&mut self, generation: u64, now: Duration) {
         self.orphans.retain(|(of, _), _| *of != generation);
-        for lost in self.book.carrier_lost() {
+        let its = |id: PromiseId| self.entries.get(&id).is_some_and(|entry| entry.wire.0 == generation);
+        for lost in self.book.carrier_lost(its) {
             self.end(lost.id, PromiseEnd::Lost, now);
         }
         self.unwanted.retain(|(of, _)| *of != generation);

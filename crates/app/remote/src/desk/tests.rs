@@ -59,6 +59,20 @@ fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
 }
 
 #[test]
+fn a_carrier_that_another_has_taken_the_place_of_ends_its_own_promises_alone() {
+    let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
+    let user = User { id: 1, name: "10.0.0.1".into() };
+    let url = |path: &str| Url::parse("http://site.test/").unwrap().join(path).unwrap();
+    for (generation, path) in [(1, "a"), (2, "b")] {
+        let made = Made { wire: (generation, 0), ..made(0, url(path), SystemTime::now()) };
+        desk.promise(&user, made).unwrap();
+    }
+    desk.carrier_lost(1, now);
+    let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
+    assert_eq!(["a", "b"].map(&mut answers), [false, true]);
+}
+
+#[test]
 fn a_link_to_a_file_that_is_saved_leaves_no_page() {
     let navigation = |referer: Option<&'static str>| -> HeaderMap {
         let fields = [("accept", "text/html"), ("upgrade-insecure-requests", "1")];

@@ -16,16 +16,20 @@ fn a_lost_carrier_breaks_what_is_not_whole_and_says_who_was_waiting() {
     };
     more(&mut book, 2);
     more(&mut book, 3);
+    more(&mut book, 4);
     assert_eq!(ask(&mut book, &[]), Answer::Promise(ONE));
     book.complete(PromiseId(2), seconds(2));
     assert_eq!(
-        book.carrier_lost(),
+        book.carrier_lost(|id| id != PromiseId(4)),
         [Lost { id: ONE, answering: true }, Lost { id: PromiseId(3), answering: false }]
     );
     assert_eq!(ask(&mut book, &[]), NOT_PROMISED);
     let whole = Url::parse("http://site.test/2.png").unwrap();
     let answer = book.ask(&user("u"), &Method::GET, &whole, &request(&[]), seconds(3));
     assert_eq!(answer, Answer::Promise(PromiseId(2)), "what is whole is still there");
+    let other = Url::parse("http://site.test/4.png").unwrap();
+    let answer = book.ask(&user("u"), &Method::GET, &other, &request(&[]), seconds(3));
+    assert_eq!(answer, Answer::Promise(PromiseId(4)), "what another carrier brings still comes");
 }
 
 #[test]

@@ -46,7 +46,7 @@ proptest! {
                     }
                 }
                 _ => {
-                    for lost in book.carrier_lost() {
+                    for lost in book.carrier_lost(|_| true) {
                         open.retain(|entry| entry.0 != lost.id.0);
                     }
                 }
