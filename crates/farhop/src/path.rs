@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use farhop_control::Client;
-use farhop_tuning::{Decision, Figures, Told, rate_in_words, time_in_words};
+use farhop_tuning::{Decision, Figures, Told, time_in_words};
 use farhop_units::BitRate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -109,7 +109,7 @@ fn figures(set: &Figures, measured: &Figures) -> [String; 3] {
         let or_not = |text: Option<String>| text.unwrap_or_else(|| "not yet".into());
         format!("{name:<14}  {:<12}  {}", set.unwrap_or_else(|| "no".into()), or_not(measured))
     };
-    let rate = |bps: u64| rate_in_words(BitRate(bps));
+    let rate = |bps: u64| BitRate(bps).in_words();
     let seen = measured.round_trip_ms.map(|ms| match measured.variation_ms {
         Some(more) if more >= 1.0 => format!("{}, up to {} more", time(ms), time(more)),
         _ => time(ms),
@@ -162,9 +162,6 @@ fn wrapped(reason: &str) -> Vec<String> {
 }
 
 fn time(ms: f64) -> String {
-    if (0.0..1.0).contains(&ms) {
-        return format!("{} µs", (ms * 1e3).round());
-    }
     time_in_words(Duration::from_micros((ms * 1e3) as u64))
 }
 
@@ -224,7 +221,7 @@ stream window               1.3 MB          1.3 MB          measured   next carr
 
     #[test]
     fn what_is_short_is_told_in_microseconds_and_long_reasons_in_lines_that_fit() {
-        assert_eq!([0.0, 0.2504, 1.4].map(time), ["0 µs", "250 µs", "1 ms"]);
+        assert_eq!([0.0, 0.2504, 1.4].map(time), ["0 s", "250 µs", "1 ms"]);
         let reason = "648 KB fill the path, ".repeat(9);
         let lines = wrapped(&reason);
         assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= COLUMNS), "{lines:?}");

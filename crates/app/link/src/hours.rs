@@ -56,11 +56,11 @@ fn clock(time: Duration) -> String {
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
-/// `LE (background): 24.32 kbit/s at most now, outside of 22:00-06:00 UTC`.
+/// `LE (background): 24.3 kbit/s at most now, outside of 22:00-06:00 UTC`.
 impl fmt::Display for HoursTold {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HoursTold { class, service, hours, is_within, most_bps } = self;
-        let most = BitRate(*most_bps).rounded();
+        let most = BitRate(*most_bps).in_words();
         let side = if *is_within { "within" } else { "outside of" };
         write!(formatter, "{class} ({service}): {most} at most now, {side} {hours} UTC")
     }

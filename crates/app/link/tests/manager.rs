@@ -22,7 +22,7 @@ async fn the_eleventh_call_is_refused_with_a_reason_and_the_ten_are_untouched() 
         assert_eq!((&answer["admitted"], &answer["rate_bps"]), (&json!("new"), &json!(24_000)));
     }
     let reason = scene.call("k").await.unwrap_err();
-    assert!(reason.starts_with("no room for it: it needs 24 kbit/s, and of the 240.64 kbit/s"), "{reason}");
+    assert!(reason.starts_with("no room for it: it needs 24 kbit/s, and of the 241 kbit/s"), "{reason}");
     assert_eq!(scene.names().await, TEN);
     scene.client.call("voice_call_release", json!({"call": "c"})).await.unwrap();
     scene.call("k").await.unwrap();

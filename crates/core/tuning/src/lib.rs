@@ -20,7 +20,7 @@ pub use known::{ASSUMED_RATE, ASSUMED_ROUND_TRIP, Fact, Path, Set, Source};
 pub use measure::{Measured, Meter, RoundTrip, Share, Totals};
 pub use neighbours::Room;
 pub use parameters::{MOST, MOST_STREAMS, Parameters, WRITE_AHEAD};
-pub use reasons::{rate_in_words, repairs, time_in_words};
+pub use reasons::{repairs, time_in_words};
 pub use timers::{Liveness, Trips};
 pub use tuner::{Report, Tuner};
 

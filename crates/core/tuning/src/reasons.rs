@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farhop_units::{BitRate, Bytes, format_duration};
+use farhop_units::{BitRate, Bytes, format_duration, three_digits};
 
 use crate::decision::{Applies, Decision, Sending, Value, ms};
 use crate::neighbours::BEYOND;
@@ -297,7 +297,7 @@ fn in_flight(driven: &Sending) -> Decision {
     let because = match kept {
         Some(rate) => format!(
             "{controller}: what is sent keeps to {}; this is more than fills the path",
-            rate_in_words(rate)
+            rate.in_words()
         ),
         None => format!("{controller}: what it takes the path to carry in a round trip; no rate is kept to"),
     };
@@ -330,7 +330,7 @@ fn worst(one: Source, other: Source) -> Source {
 }
 
 fn speed(rate: Fact<BitRate>) -> String {
-    format!("{}{}", rate_in_words(rate.value), word(rate.source))
+    format!("{}{}", rate.value.in_words(), word(rate.source))
 }
 
 fn length(rtt: Fact<Duration>) -> String {
@@ -348,26 +348,18 @@ fn word(source: Source) -> &'static str {
 
 /// A size as people say it.
 pub(crate) fn short(size: Bytes) -> String {
-    Bytes(rounded(size.0)).to_string()
+    Bytes(three_digits(size.0)).to_string()
 }
 
-/// A rate as people say it.
-pub fn rate_in_words(rate: BitRate) -> String {
-    BitRate(rounded(rate.0)).to_string()
-}
-
-/// A time as people say it: milliseconds below ten seconds.
+/// A time as people say it: milliseconds below ten seconds, microseconds below one of them.
 pub fn time_in_words(time: Duration) -> String {
+    if !time.is_zero() && time < Duration::from_millis(1) {
+        return format!("{} µs", time.as_micros());
+    }
     let whole = if time < Duration::from_secs(10) {
         Duration::from_millis((time.as_secs_f64() * 1e3).round() as u64)
     } else {
         Duration::from_secs(time.as_secs_f64().round() as u64)
     };
     format_duration(whole)
-}
-
-/// To three digits.
-fn rounded(number: u64) -> u64 {
-    let step = 10u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(2));
-    (number + step / 2) / step * step
 }

@@ -164,17 +164,16 @@ pub fn format_duration(time: Duration) -> String {
 }
 
 impl BitRate {
-    /// As tables of a device's classes have it, and nearly all of it: in whole bytes, as the kernel counts, from 1 Mbit/s on in whole kbit/s and
-    /// from 1 Gbit/s on in whole Mbit/s, as its tools tell.
-    #[must_use]
-    pub fn rounded(self) -> BitRate {
-        let step = match self.0 {
-            n if n >= 1_000_000_000 => 1_000_000,
-            n if n >= 1_000_000 => 1_000,
-            _ => 8,
-        };
-        BitRate(self.0 / step * step)
+    /// As people say it, to three digits: `302 kbit/s`.
+    pub fn in_words(self) -> String {
+        BitRate(three_digits(self.0)).to_string()
     }
+}
+
+/// To three digits, as people say a quantity.
+pub fn three_digits(number: u64) -> u64 {
+    let step = 10u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    (number + step / 2) / step * step
 }
 
 impl fmt::Display for BitRate {
@@ -215,15 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_classes_are_said_as_the_kernel_counts_them() {
+    fn rates_are_said_to_three_digits() {
         for (bits, text) in [
-            (24_326, "24.32 kbit/s"),
-            (301_568, "301.568 kbit/s"),
-            (1_178_627, "1.178 Mbit/s"),
-            (1_178_627_999, "1.178 Gbit/s"),
+            (24_326, "24.3 kbit/s"),
+            (301_568, "302 kbit/s"),
+            (1_178_627, "1.18 Mbit/s"),
+            (1_178_627_999, "1.18 Gbit/s"),
+            (999_999, "1 Mbit/s"),
             (8, "8 bit/s"),
+            (0, "0 bit/s"),
         ] {
-            assert_eq!(BitRate(bits).rounded().to_string(), text);
+            assert_eq!(BitRate(bits).in_words(), text);
         }
     }
 

@@ -84,7 +84,7 @@ pub(super) async fn run(command: &Command) -> anyhow::Result<()> {
             // The call holds, whatever becomes of this question.
             let status = ask(&named.socket, "status", Value::Null).await.ok();
             let status = status.and_then(|status| serde_json::from_value(status).ok());
-            let bits = |field: &str| BitRate(answer[field].as_u64().unwrap_or(0)).rounded();
+            let bits = |field: &str| BitRate(answer[field].as_u64().unwrap_or(0)).in_words();
             let held = format!("calls hold {} of {}", bits("held_bps"), bits("share_bps"));
             let lease = answer["lease_s"].as_u64().unwrap_or(0);
             let (call, rate) = (&named.call, bits("rate_bps"));
@@ -123,7 +123,7 @@ pub(super) fn not_in_force(status: &Status) -> String {
 }
 
 fn text(status: &Status, calls: &[CallTold]) -> String {
-    let (held, share) = (BitRate(status.held_bps).rounded(), BitRate(status.share_bps).rounded());
+    let (held, share) = (BitRate(status.held_bps).in_words(), BitRate(status.share_bps).in_words());
     let hold = match status.calls {
         1 => "1 call holds".to_owned(),
         calls => format!("{calls} calls hold"),
@@ -167,7 +167,7 @@ fn table(calls: &[CallTold]) -> Vec<String> {
     };
     let rows = calls.iter().map(|call| {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
-        let rate = BitRate(call.rate_bps).rounded().to_string();
+        let rate = BitRate(call.rate_bps).in_words();
         let (lapses, media) = (format!("{} s", call.lapses_in_s), call.media.join(" "));
         let (codec, time) = (or_none(&call.codec), or_none(&call.packet_time));
         row([
@@ -249,7 +249,7 @@ mod tests {
             "sat0: 1 call holds 24 kbit/s of 301 kbit/s\nnot in force: there is no network device 'sat0' here\n\
              3 datagrams at the ports of SIP could not be read\n\
              2 calls name hosts in place of addresses, and had no place in EF\n\
-             LE (background): 24.32 kbit/s at most now, outside of 22:00-06:00 UTC\n\
+             LE (background): 24.3 kbit/s at most now, outside of 22:00-06:00 UTC\n\
              call                              codec       packet  rate         lapses in  media\n\
              a1                                G.729       20 ms   24 kbit/s    42 s       -"
         );

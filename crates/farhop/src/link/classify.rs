@@ -147,7 +147,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             },
         }))?);
     }
-    say(&format!("{}\n{}", text(&verdict), held.or_by(&enforced(&verdict, &at_device, &left))))
+    say(&held.before(&format!("{}\n{}", text(&verdict), enforced(&verdict, &at_device, &left))))
 }
 
 /// Whether the media of a call have the flow, which go before all rules.
@@ -192,11 +192,13 @@ impl Held {
         call.map_or(Held::ByNone, |call| Held::By { call: call.call.clone(), lacks: lacks.into() })
     }
 
-    /// What holds at the device, where it is this by the rules.
-    fn or_by(&self, rules: &str) -> String {
+    /// The answer, where it is this by the rules.
+    fn before(&self, rules: &str) -> String {
         match self {
             Held::By { call, lacks } => {
-                format!("at the device: voice, EF, by call '{call}' (before all rules){lacks}")
+                format!(
+                    "voice: EF, by call '{call}', which goes before all rules{lacks}\n\nwithout the call it would be\n{rules}"
+                )
             }
             Held::ByNone => rules.into(),
             Held::NotKnown(why) => {
@@ -315,9 +317,11 @@ mod tests {
             lapses_in_s: 9,
         };
         let held = Held::among(&flow, &[call("10.0.0.9:9"), call("10.0.0.5:16384")], "");
-        assert_eq!(held.or_by("rules"), "at the device: voice, EF, by call 'c1' (before all rules)");
-        assert_eq!(Held::among(&flow, &[call("10.0.0.5:16386")], "").or_by("rules"), "rules");
-        let said = Held::of(&flow, None).or_by("at the device: so it is");
+        let said = held.before("web: AF3");
+        assert_eq!(said.lines().next(), Some("voice: EF, by call 'c1', which goes before all rules"));
+        assert!(said.ends_with("\nwithout the call it would be\nweb: AF3"), "{said}");
+        assert_eq!(Held::among(&flow, &[call("10.0.0.5:16386")], "").before("rules"), "rules");
+        let said = Held::of(&flow, None).before("at the device: so it is");
         assert!(said.starts_with("at the device: so it is\n  but a call may hold one of its"), "{said}");
         let text = "interface = 'sat0'\nrate = '1 Mbit/s'\ncontrol = '/nowhere/link.sock'\n";
         let settings = farhop_settings::parse(text, std::path::Path::new("link.toml"), &[]).unwrap();

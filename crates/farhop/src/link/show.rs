@@ -11,7 +11,6 @@ use farhop_diffserv::{Patient, Queue};
 use farhop_link::{Config, HoursTold, LossTold, Shaped, Status};
 use farhop_netdev::{LeafCounts, shaped};
 use farhop_settings::LinkManagerSettings;
-use farhop_tuning::rate_in_words;
 use farhop_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 
@@ -72,7 +71,7 @@ pub(super) enum Kept {
 /// What is to be said besides of what is in force.
 fn stands(config: &Config, sent: &Sent) -> String {
     let losing: String = sent.losing.iter().map(|class| format!("\n{class}")).collect();
-    let rate = rate_in_words(sent.rate);
+    let rate = sent.rate.in_words();
     format!("\n\nSent at {rate}, by: {}{losing}{}", sent.source, told(config, sent.kept))
 }
 
@@ -186,13 +185,13 @@ fn counts(interface: &str, leaves: &[LeafCounts], since: Since<'_>) -> String {
                 .and_then(|(time, leaves)| {
                     let before = leaves.iter().find(|before| before.minor == leaf.minor)?;
                     let bits = leaf.bytes.saturating_sub(before.bytes).saturating_mul(8) as f64;
-                    Some(rate_in_words(BitRate((bits / time.as_secs_f64()).round() as u64)))
+                    Some(BitRate((bits / time.as_secs_f64()).round() as u64).in_words())
                 })
                 .unwrap_or_else(|| "-".into()),
         };
         let (class, service) = name(leaf.minor);
         let class = if is_within(leaf.minor) { part(&class) } else { class };
-        let [rate, ceiling] = [leaf.rate, leaf.ceiling].map(|rate| rate_in_words(BitRate(rate)));
+        let [rate, ceiling] = [leaf.rate, leaf.ceiling].map(|rate| BitRate(rate).in_words());
         let (bytes, dropped, waiting) = (size(leaf.bytes), leaf.dropped, size(leaf.waiting));
         let _ = write!(
             text,
@@ -223,7 +222,7 @@ pub(super) fn table(shaped: &Shaped) -> String {
         "{}: a link of {}, of which {} are sent at;\nvoice waits {} ms at most behind a packet of others\n\n{:<5}  {:<12}  {:<8}  {:>12}  {:>12}",
         shaped.shaping.interface,
         plan.link,
-        rate_in_words(plan.shaped),
+        plan.shaped.in_words(),
         (plan.wait_behind_others().as_secs_f64() * 1e4).ceil() / 10.0,
         "class",
         "for",
@@ -238,8 +237,8 @@ pub(super) fn table(shaped: &Shaped) -> String {
             queued.queue.to_string(),
             queued.queue.service().to_string(),
             queued.queue.phb().to_string(),
-            rate_in_words(queued.guaranteed),
-            rate_in_words(queued.ceiling),
+            queued.guaranteed.in_words(),
+            queued.ceiling.in_words(),
         );
     }
     for (kind, queued) in Patient::BACKGROUND.iter().zip(&plan.kinds) {
@@ -248,8 +247,8 @@ pub(super) fn table(shaped: &Shaped) -> String {
             text,
             "\n{class:<5}  {of:<12}  {:<8}  {:>12}  {:>12}",
             "",
-            rate_in_words(queued.guaranteed),
-            rate_in_words(queued.ceiling)
+            queued.guaranteed.in_words(),
+            queued.ceiling.in_words()
         );
     }
     if !shaped.unadmitted.is_empty() {
@@ -384,12 +383,12 @@ mod tests {
         assert!(alone.starts_with(head), "{alone}");
         let line = at(17 * 60);
         assert!(
-            line.ends_with("\n  LE (background): 24.32 kbit/s at most now, outside of 16:50-17:00 UTC"),
+            line.ends_with("\n  LE (background): 24.3 kbit/s at most now, outside of 16:50-17:00 UTC"),
             "{line}"
         );
         let line = at(16 * 60 + 50);
         assert!(
-            line.ends_with("\n  LE (background): 486.4 kbit/s at most now, within 16:50-17:00 UTC"),
+            line.ends_with("\n  LE (background): 486 kbit/s at most now, within 16:50-17:00 UTC"),
             "{line}"
         );
         assert_eq!(in_words(&[], Kept::Now), "");

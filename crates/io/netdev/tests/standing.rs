@@ -88,6 +88,12 @@ fn what_somebody_has_flushed_deleted_or_changed_is_told() {
             Some("the rates of its classes"),
         ),
         ("tc class change dev sat0 classid fa40:1 htb rate 2mbit", Some("the rates of its classes")),
+        ("tc filter del dev sat0 parent fa40: protocol arp prio 64064", Some("the way of ARP")),
+        (
+            "tc filter replace dev sat0 parent fa40: protocol arp prio 64064 handle 800::1 u32 match u32 0 0 classid fa40:50",
+            Some("the way of ARP"),
+        ),
+        ("tc filter add dev sat0 parent fa40: protocol ip prio 9 u32 match u32 0 0 classid fa40:60", None),
         ("tc qdisc replace dev sat0 parent fa40:50 pfifo limit 9", Some("its queues")),
         ("nft flush table inet farhop_link_sat0; tc class del dev sat0 classid fa40:50", Some("its queues")),
         ("tc qdisc del dev sat0 root", Some("its queues")),

@@ -95,7 +95,13 @@ impl Device for Fake {
         state.ceilings.extend(shaping.groups.last().map(|le| le.ceiling));
         state.kinds =
             shaping.leaves.iter().filter(|leaf| leaf.within.is_some()).map(|leaf| leaf.ceiling).collect();
-        Ok(Applied { kind: LeafKind::Fifo, new: true, whole: None, rules: Listed::default() })
+        Ok(Applied {
+            kind: LeafKind::Fifo,
+            new: true,
+            whole: None,
+            rules: Listed::default(),
+            neighbours: String::new(),
+        })
     }
 
     fn set_media(&self, _shaping: &Shaping, media: &[Metered]) -> Result<Listed, Error> {

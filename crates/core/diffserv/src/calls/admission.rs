@@ -76,9 +76,11 @@ pub enum Gone {
 pub enum Refusal {
     /// There is no room.
     #[error(
-        "no room for it: it needs {wanted}, and of the {share} set aside for calls {} {held}; release one, or give EF a greater \
-         share",
-        hold(*calls)
+        "no room for it: it needs {}, and of the {} set aside for calls {} {}; release one, or give EF a greater share",
+        wanted.in_words(),
+        share.in_words(),
+        hold(*calls),
+        held.in_words()
     )]
     Full {
         /// What it needs.
@@ -92,7 +94,9 @@ pub enum Refusal {
     },
     /// There never is.
     #[error(
-        "no room for it: it needs {wanted}, more than the whole share of {share} set aside for calls; give EF a greater share"
+        "no room for it: it needs {}, more than the whole share of {} set aside for calls; give EF a greater share",
+        wanted.in_words(),
+        share.in_words()
     )]
     TooLarge {
         /// What it needs.

@@ -146,6 +146,8 @@ pub struct Applied {
     pub whole: Option<u64>,
     /// How its rules are listed since. What changes them later gives it anew.
     pub rules: Listed,
+    /// How the way of [`Shaping::neighbours`] is listed since; nothing where there is none.
+    pub neighbours: String,
 }
 
 impl LeafKind {
@@ -214,7 +216,7 @@ impl Shaping {
         let (kind, whole) = self.put_leaves()?;
         feed("nft", &["-f", "-"], &self.table())?;
         let rules = Listed::read(&list(&self.interface)?);
-        Ok(Applied { kind, new, whole, rules })
+        Ok(Applied { kind, new, whole, rules, neighbours: tree::neighbours(&self.interface)? })
     }
 
     /// A kernel without classifiers of traffic control, or somebody's filters on our queue that leave no place for this one, leave ARP
@@ -270,6 +272,9 @@ impl Shaping {
         }
         if !self.has_rates(&seen.classes) {
             return Ok(Some("the rates of its classes"));
+        }
+        if tree::neighbours(&self.interface)? != applied.neighbours {
+            return Ok(Some("the way of ARP"));
         }
         let listed = Listed::read(&seen.table);
         let has_calls = listed.calls == applied.rules.calls;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use super::counts::Queue;
 use super::{Applied, Group, HANDLE, Leaf, LeafKind, Shaping};
+use crate::Error;
+use crate::host::run;
 
 /// The one class below the root, which all leaves borrow from.
 const ALL: &str = "fa40:1";
@@ -16,6 +18,17 @@ const LARGEST_SEGMENT: u64 = 64 << 10;
 /// Nearly the most that the kernel writes into 32 bits, in bytes/s: older ones have no more.
 const UNBOUNDED: &str = "32gbit";
 
+/// The place among a queue's filters of what ARP goes by, which is ours alone.
+const ARP: &str = "64064";
+
+/// What traffic control lists of it.
+pub(super) fn neighbours(interface: &str) -> Result<String, Error> {
+    let listed = run("tc", &["filter", "show", "dev", interface, "parent", HANDLE])?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let place = format!(" pref {ARP} ");
+    Ok(listed.lines().filter(|line| line.contains(&place)).collect::<Vec<_>>().join("\n"))
+}
+
 impl Shaping {
     /// HTB cannot change its root: it is added once.
     pub(super) fn root_line(&self) -> String {
@@ -26,7 +39,7 @@ impl Shaping {
     /// device, goes by the default.
     pub(super) fn neighbours_line(&self) -> String {
         format!(
-            "filter replace dev {} parent {HANDLE} protocol arp prio 64064 handle 800::1 u32 match u32 0 0 classid {HANDLE}{:x}",
+            "filter replace dev {} parent {HANDLE} protocol arp prio {ARP} handle 800::1 u32 match u32 0 0 classid {HANDLE}{:x}",
             self.interface, self.neighbours
         )
     }
