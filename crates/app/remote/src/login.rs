@@ -72,6 +72,7 @@ fn new_name(id: ExchangeId) -> HeaderValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::uplink::Left;
     use http::header::AUTHORIZATION;
     use http::{HeaderMap, Method};
 
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_connection_has_a_name_from_its_first_login_on_and_shares_it_with_none() {
-        let login = || Login::new(Uplink(tokio::sync::watch::channel(None).1));
+        let login = || Login::new(Uplink::new(tokio::sync::watch::channel(None).1, Left::default()));
         let (one, other) = (login(), login());
         assert_eq!(marked(&one, 1, ""), None);
         assert_eq!(marked(&one, 2, "Basic eDp5"), None);

@@ -180,13 +180,11 @@ async fn is_held(remote: &Remote, user: &User, url: &Url, request: &HeaderMap) -
 /// Tells ground of the promises that nobody wants any more.
 pub(crate) fn tell_unwanted(remote: &Remote) {
     let untold = remote.desk().take_untold();
-    if untold.is_empty() {
-        return;
-    }
-    let Some(carrier) = remote.uplink().now() else { return };
     // Those of a lost carrier are lost with it.
-    for (_, promises) in untold.into_iter().filter(|(generation, _)| *generation == carrier.generation) {
-        carrier.hop.refuse_promises(promises);
+    for (generation, promises) in untold {
+        if let Some(carrier) = remote.uplink().of(generation) {
+            carrier.hop.refuse_promises(promises);
+        }
     }
 }
 
@@ -196,19 +194,22 @@ pub(crate) fn tell_used(remote: &Remote) {
         let mut desk = remote.desk();
         (desk.take_used(), desk.take_answered_here())
     };
-    let Some(carrier) = remote.uplink().now() else { return };
-    for (page, entries) in answered {
-        carrier.hop.tell_answered(page.0, &entries);
+    if let Some(carrier) = remote.uplink().now() {
+        for (page, entries) in answered {
+            carrier.hop.tell_answered(page.0, &entries);
+        }
     }
-    for (_, promises) in used.into_iter().filter(|(generation, _)| *generation == carrier.generation) {
-        carrier.hop.tell_used(promises);
+    for (generation, promises) in used {
+        if let Some(carrier) = remote.uplink().of(generation) {
+            carrier.hop.tell_used(promises);
+        }
     }
 }
 
 /// Tells ground what the browser waits for.
 pub(crate) fn tell_wanted(remote: &Remote, wanted: Option<(Wire, Priority)>) {
-    if let (Some(((generation, promise), priority)), Some(carrier)) = (wanted, remote.uplink().now())
-        && generation == carrier.generation
+    if let Some(((generation, promise), priority)) = wanted
+        && let Some(carrier) = remote.uplink().of(generation)
     {
         carrier.hop.want(promise, priority);
     }

@@ -1,7 +1,7 @@
 //! The carrier to ground as those see it who need it: they wait here while it is away. `caller` keeps it up.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhop_transport::Connection;
@@ -23,11 +23,36 @@ pub(crate) struct Carrier {
     pub(crate) answered: Arc<watch::Sender<bool>>,
 }
 
-/// The current carrier, if there is one.
+/// The current carrier, if there is one, and those that are left and still bring what was promised on them.
 #[derive(Clone)]
-pub(crate) struct Uplink(pub(crate) watch::Receiver<Option<Carrier>>);
+pub(crate) struct Uplink {
+    current: watch::Receiver<Option<Carrier>>,
+    left: Left,
+}
+
+/// Carriers that others have taken the place of, for as long as they last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Left(Arc<Mutex<Vec<Carrier>>>);
+
+impl Left {
+    pub(crate) fn add(&self, carrier: Carrier) {
+        self.lock().push(carrier);
+    }
+
+    pub(crate) fn remove(&self, generation: u64) {
+        self.lock().retain(|carrier| carrier.generation != generation);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Carrier>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Uplink {
+    pub(crate) fn new(current: watch::Receiver<Option<Carrier>>, left: Left) -> Uplink {
+        Uplink { current, left }
+    }
+
     /// The carrier, waiting for it until `deadline` while there is none or it is silent.
     pub(crate) async fn carrier(&self, deadline: Instant) -> Option<Carrier> {
         timeout_at(deadline, self.speaking(false)).await.ok()?
@@ -39,7 +64,7 @@ impl Uplink {
     }
 
     async fn speaking(&self, early: bool) -> Option<Carrier> {
-        let mut current = self.0.clone();
+        let mut current = self.current.clone();
         let usable = |carrier: &Option<Carrier>| carrier.as_ref().is_some_and(|c| c.hop.closed().is_none());
         loop {
             let carrier = current.wait_for(usable).await.ok()?.clone()?;
@@ -57,7 +82,7 @@ impl Uplink {
 
     /// Whether what is new goes by this carrier.
     pub(crate) fn is_by(&self, carrier: &Carrier) -> bool {
-        self.0.borrow().as_ref().is_some_and(|current| current.generation == carrier.generation)
+        self.current.borrow().as_ref().is_some_and(|current| current.generation == carrier.generation)
     }
 
     /// Completes once no carrier has spoken for so long.
@@ -71,7 +96,7 @@ impl Uplink {
     }
 
     async fn until_down(&self) {
-        let mut current = self.0.clone();
+        let mut current = self.current.clone();
         loop {
             let carrier =
                 current.borrow_and_update().clone().filter(|carrier| carrier.hop.closed().is_none());
@@ -93,6 +118,12 @@ impl Uplink {
     /// The carrier if it is up now.
     pub(crate) fn now(&self) -> Option<Carrier> {
         let is_up = |carrier: &Carrier| carrier.hop.closed().is_none() && *carrier.answered.borrow();
-        self.0.borrow().clone().filter(is_up)
+        self.current.borrow().clone().filter(is_up)
+    }
+
+    /// The carrier of this generation, while it is up.
+    pub(crate) fn of(&self, generation: u64) -> Option<Carrier> {
+        let left = || self.left.lock().iter().find(|carrier| carrier.generation == generation).cloned();
+        self.now().filter(|carrier| carrier.generation == generation).or_else(left)
     }
 }

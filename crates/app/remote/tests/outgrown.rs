@@ -7,11 +7,13 @@ mod support;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use farhop_events::Event;
+use farhop_htotp::frame::Coding;
 use farhop_orbit::Profile;
 use farhop_transport::path::PathPlan;
 use farhop_units::BitRate;
-use support::{until, world_on};
+use support::{BROWSER, REFERER, UNCACHEABLE, answer, head, page, until, world_on};
 use tokio::time::sleep;
 
 fn symmetric(delay: Duration) -> Profile {
@@ -40,4 +42,25 @@ async fn in_low_orbit_the_first_carrier_has_room_enough() {
     sleep(Duration::from_secs(120)).await;
     assert!(world.hop.closed().is_none());
     assert_eq!(world.bus.counters().carriers_up(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_promised_on_the_first_carrier_still_comes_there() {
+    let delay = Duration::from_millis(1300);
+    let mut world = world_on(&symmetric(delay), PathPlan::UNKNOWN, &[]).await;
+    let mut events = world.bus.subscribe();
+    let (_, promise) = page(&world).await;
+    let _second = world.listener.carrier().await;
+    until(&mut events, |event| matches!(event, Event::CarrierUp { .. })).await;
+    // The page is here, and nothing else under way.
+    sleep(Duration::from_secs(2)).await;
+    assert!(world.hop.closed().is_none());
+    let client = world.get("/a.css", &format!("{BROWSER}{REFERER}")).await;
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    push.finish(None);
+    assert!(answer(client).await.contains("promised"));
+    until(&mut events, |event| matches!(event, Event::CarrierDown { exchanges: 0, .. })).await;
+    assert_eq!(world.crossed(), 1, "the page alone");
 }

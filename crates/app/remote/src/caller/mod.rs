@@ -2,6 +2,7 @@
 //! ([`successor`]), calls again.
 
 mod call;
+mod leaving;
 mod ride;
 mod successor;
 
@@ -19,13 +20,13 @@ use farhop_transport::hop::Hop;
 use farhop_transport::path::{End, PathPlan};
 use farhop_transport::race::Dialers;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::adrift::Adrift;
-use crate::uplink::{Carrier, Uplink};
+use crate::uplink::{Carrier, Left, Uplink};
 use call::Called;
 pub(crate) use call::{Target, in_process};
+use leaving::Leaving;
 
 /// While QUIC does not pass, the pauses between two attempts grow up to so many times the first.
 const LONGEST_PAUSE: u32 = 16;
@@ -88,17 +89,17 @@ impl Caller {
         F: Future<Output = ()> + Send + 'static,
     {
         let (publish, current) = watch::channel(None);
-        (Uplink(current), self.run(publish, attend))
+        let left = Left::default();
+        (Uplink::new(current, left.clone()), self.run(publish, Leaving::new(left), attend))
     }
 
-    async fn run<F, A>(self, publish: watch::Sender<Option<Carrier>>, attend: A)
+    async fn run<F, A>(self, publish: watch::Sender<Option<Carrier>>, mut leaving: Leaving, attend: A)
     where
         A: Fn(Carrier) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         let mut generation = 0;
         let mut pause = Duration::ZERO;
-        let mut left = JoinSet::new();
         let mut quic_again = self.quic_again;
         let mut in_vain = false;
         loop {
@@ -121,9 +122,9 @@ impl Caller {
                     publish.send_replace(Some(carrier.clone()));
                     let attended = Box::pin(attend(carrier.clone()));
                     called = match early {
-                        None => self.ride(&carrier, attended, quic_again, &mut left).await,
+                        None => self.ride(&carrier, attended, quic_again, &mut leaving).await,
                         Some(early) => {
-                            self.ride_early(&carrier, attended, early, quic_again, &mut left).await
+                            self.ride_early(&carrier, attended, early, quic_again, &mut leaving).await
                         }
                     };
                     if called.is_none() {

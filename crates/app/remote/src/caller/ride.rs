@@ -4,14 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhop_events::{Bus, Event};
+use farhop_events::Event;
 use farhop_transport::hop::Closed;
 use farhop_transport::quic::Early;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
-use super::{Called, Caller, LOOK};
-use crate::adrift::Adrift;
+use super::leaving::Leaving;
+use super::{Called, Caller};
 use crate::uplink::Carrier;
 
 impl Caller {
@@ -22,7 +20,7 @@ impl Caller {
         mut attended: Pin<Box<dyn Future<Output = ()> + Send>>,
         early: Early,
         quic_again: Duration,
-        left: &mut JoinSet<()>,
+        leaving: &mut Leaving,
     ) -> Option<Called> {
         let answer = tokio::select! {
             biased;
@@ -37,7 +35,7 @@ impl Caller {
             Ok(true) => {
                 carrier.answered.send_replace(true);
                 self.tell(carrier, true);
-                self.ride(carrier, attended, quic_again, left).await
+                self.ride(carrier, attended, quic_again, leaving).await
             }
             Ok(false) => {
                 carrier.hop.forsake();
@@ -63,7 +61,7 @@ impl Caller {
         carrier: &Carrier,
         mut attended: Pin<Box<dyn Future<Output = ()> + Send>>,
         quic_again: Duration,
-        left: &mut JoinSet<()>,
+        leaving: &mut Leaving,
     ) -> Option<Called> {
         let successor = tokio::select! {
             () = &mut attended => None,
@@ -73,8 +71,7 @@ impl Caller {
                 Some(successor)
             }
             (successor, why) = self.better(carrier, quic_again) => {
-                while left.try_join_next().is_some() {}
-                left.spawn(leave(carrier.clone(), attended, why, Arc::clone(&self.adrift), self.bus.clone()));
+                leaving.leave(carrier.clone(), attended, why, Arc::clone(&self.adrift), self.bus.clone());
                 return Some(successor);
             }
         };
@@ -95,28 +92,4 @@ impl Caller {
             (None, None) => "ended".into(),
         }
     }
-}
-
-/// Attends to a carrier that another has taken the place of, until all that is under way on it has ended.
-async fn leave(
-    carrier: Carrier,
-    mut attended: Pin<Box<dyn Future<Output = ()> + Send>>,
-    why: &str,
-    adrift: Arc<Adrift>,
-    bus: Bus,
-) {
-    let idle = async {
-        while carrier.hop.is_active() {
-            sleep(LOOK).await;
-        }
-    };
-    tokio::select! {
-        () = &mut attended => {}
-        () = idle => {
-            carrier.hop.close();
-            attended.await;
-        }
-    }
-    adrift.ended(&carrier);
-    bus.emit(Event::CarrierDown { peer: carrier.peer, why: why.into(), exchanges: carrier.hop.lost() });
 }

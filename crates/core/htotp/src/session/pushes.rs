@@ -127,6 +127,11 @@ impl Session {
         Some(id)
     }
 
+    /// Remote: whether something was promised that has not begun to come, and is still wanted.
+    pub fn is_owed(&self) -> bool {
+        !self.promises.announced.is_empty()
+    }
+
     /// Remote: these promises are not wanted; a push that has begun is stopped by `cancel`.
     pub fn refuse_promises(&mut self, promises: RangeInclusive<u64>) {
         let (promise, last) = promises.into_inner();

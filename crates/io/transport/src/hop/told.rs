@@ -93,6 +93,11 @@ impl Hop {
         self.0.lock().slots.values().any(|slot| slot.full)
     }
 
+    /// Remote: whether something was promised that has not begun to come, and is still wanted.
+    pub fn is_owed(&self) -> bool {
+        self.0.lock().session.is_owed()
+    }
+
     /// True while exchanges or tunnels are open.
     pub fn is_active(&self) -> bool {
         self.0.lock().session.is_active()
