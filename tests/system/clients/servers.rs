@@ -3,6 +3,8 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use farhop_workload::origins::{chain_file, key_file};
@@ -27,9 +29,20 @@ impl Drop for Server {
     }
 }
 
-/// A port that is free now.
+/// A port that is free, and stays so until a server has it: none of those that the kernel gives to whoever asks for any, nor one
+/// that another test of this process was given.
 pub(super) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    const FIRST: u32 = 16_000;
+    const ALL: u32 = 16_000;
+    let own = std::process::id().wrapping_mul(97);
+    loop {
+        let next = own.wrapping_add(NEXT.fetch_add(1, Relaxed));
+        let port = (FIRST + next % ALL) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Starts a server in the foreground and waits until it takes connections.
