@@ -23,7 +23,8 @@ fn profile(category: &str) -> Profile {
     let text = format!(
         "like = \"geo-hylas2\"\nname = \"on-demand\"\n[forward]\ndelay = \"300 ms\"\n[return]\ndelay = \"300 ms\"\n{demand}\n"
     );
-    Profile::from_toml(&text, "on-demand.toml", &mut |_| unreachable!("it names no file")).unwrap()
+    Profile::from_toml(&text, "on-demand.toml", &mut |_| unreachable!("it names no file"))
+        .expect("a link as its file has it")
 }
 
 /// Seconds that a page and what it names take on a connection of which a handshake came so much before.
