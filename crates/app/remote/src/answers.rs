@@ -67,6 +67,8 @@ pub(crate) struct Trouble {
     pub(crate) detail: String,
     /// Whether the page, loaded once more, will be another: then it loads itself.
     pub(crate) reloads: bool,
+    /// Whether the same request, sent once more on another connection, goes past this end, and nothing was done with it yet.
+    pub(crate) passes_elsewhere: bool,
     /// The host that the user may want to have left alone: the way to the portal brings it along.
     pub(crate) host: Option<String>,
 }
@@ -74,7 +76,7 @@ pub(crate) struct Trouble {
 impl Trouble {
     pub(crate) fn new(status: StatusCode, side: Side, token: &str, detail: impl Into<String>) -> Self {
         let (token, detail) = (token.into(), detail.into());
-        Trouble { status, side, token, detail, reloads: false, host: None }
+        Trouble { status, side, token, detail, reloads: false, passes_elsewhere: false, host: None }
     }
 
     /// The carrier did not come up in time.

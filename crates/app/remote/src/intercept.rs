@@ -41,6 +41,8 @@ const QUIET: Duration = Duration::from_secs(3);
 const BAD_CERTIFICATE: &str = "tls_certificate_error";
 /// What ground says of answers that break a rule, which browsers may overlook (RFC 9209 §2.3). One says nothing of the host's others.
 const SLOPPY: [&str; 2] = ["http_protocol_error", "http_response_header_section_size"];
+/// Ground's word for an origin that asks for a certificate of the user's, whether it would do without one or not.
+const CLIENT_CERTIFICATE: &str = "client_certificate_wanted";
 /// Ground's word for a handshake that an origin broke off without saying what it can't do.
 const CUT_OFF: &str = "tls_cut_off";
 
@@ -295,10 +297,13 @@ impl Exchange {
         remote.consent().learn(lesson, self.client, host, port);
         responder.close_after();
         trouble.detail += "; from now on its connections go through untouched: reload the page";
-        // Without a lesson, as where the name is none, it would load itself for ever.
-        trouble.reloads = self.fetch.head.method == Method::GET
-            && farhop_bundle::is_navigation(&self.fetch.head.fields)
-            && remote.consent().is_learned(self.client, host, port);
+        // Without a lesson, as where the name is none, it would come again for ever.
+        let passes = remote.consent().decide(&self.user, self.client, host, port) != Decision::Intercept;
+        trouble.reloads = passes
+            && self.fetch.head.method == Method::GET
+            && farhop_bundle::is_navigation(&self.fetch.head.fields);
+        // Who asks for a certificate does so before it looks at the request.
+        trouble.passes_elsewhere = passes && (trouble.token == CLIENT_CERTIFICATE || self.fetch.is_repeatable());
     }
 
     /// Notes that the origin has answered, so that what its handshakes came to before says nothing of it.
@@ -328,7 +333,7 @@ impl Trouble {
 /// What a failure of a request teaches (types of RFC 9209 §2.3, and words of ground's own).
 fn lesson(token: &str) -> Option<Lesson> {
     match token {
-        "client_certificate_wanted" => Some(Lesson::ClientCertificate),
+        CLIENT_CERTIFICATE => Some(Lesson::ClientCertificate),
         // Browsers may speak what ground does not, older versions of TLS say.
         "not_http" | "tls_protocol_error" | "tls_alert_received" => Some(Lesson::NotHttp),
         _ => None,

@@ -167,6 +167,32 @@ async fn a_page_that_comes_through_the_second_time_loads_itself_and_a_form_is_no
 }
 
 #[tokio::test]
+async fn over_http2_whoever_can_get_through_by_itself_is_sent_round_before_anything_is_answered() {
+    let world = world().await;
+    let connected = world.connect("site.test:443").await;
+    let client = handshake(connected, config(&world, true, &["h2"]), "site.test").await.unwrap();
+    let (mut client, driver) = h2::client::handshake(client).await.unwrap();
+    let driver = tokio::spawn(driver);
+    let mut ask = |method: &str| {
+        let request = http::Request::builder().method(method).uri("https://site.test/").body(()).unwrap();
+        client.send_request(request, true).unwrap().0
+    };
+    let (sent, changes, reads) = (ask("POST"), ask("PUT"), ask("GET"));
+    // An origin asks for a certificate before it has looked at the request; of what it says in other words the request may be the cause.
+    for (token, method) in [("client_certificate_wanted", "POST"), ("not_http", "PUT"), ("not_http", "GET")] {
+        let asked = world.asked().await;
+        assert_eq!(asked.head.method, method);
+        asked.sender.fail(Failure { token: token.into(), ..failure() });
+    }
+    for refused in [sent, reads] {
+        let error = timeout(PATIENCE, refused).await.unwrap().unwrap_err();
+        assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM));
+    }
+    assert_eq!(timeout(PATIENCE, changes).await.unwrap().unwrap().status(), 502);
+    timeout(PATIENCE, driver).await.expect("the connection ends").unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn what_is_learned_ends_the_connections_that_stand_after_their_next_answer() {
     let world = world().await;
     let (mut failing, mut standing) = (within(&world).await, within(&world).await);

@@ -11,15 +11,19 @@ const MONTHS: [&str; 12] =
 /// Reads a date as it is understood at `now`; `None` if it is in none of the three forms. Names are read in any case
 /// (RFC 9111 §4.2: SHOULD); a zone other than GMT makes it invalid (ibid.), and none is ever taken from this machine (MUST).
 pub(crate) fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
-    let words: Vec<&str> = text.trim_matches([' ', '\t']).split(' ').collect();
-    match words[..] {
+    let (mut words, mut count) = ([""; 6], 0);
+    for word in text.trim_matches([' ', '\t']).split(' ') {
+        *words.get_mut(count)? = word;
+        count += 1;
+    }
+    match words[..count] {
         [weekday, day, month, year, time, zone] if is_gmt(zone) => {
             is_weekday(weekday.strip_suffix(',')?, 3)?;
             instant(digits(year, 4)?, named_month(month)?, digits(day, 2)?, time)
         }
         [weekday, date, time, zone] if is_gmt(zone) => {
             is_weekday(weekday.strip_suffix(',')?, usize::MAX)?;
-            let [day, month, year] = date.split('-').collect::<Vec<_>>().try_into().ok()?;
+            let [day, month, year] = three(date, '-')?;
             two_digit_year(digits(year, 2)?, named_month(month)?, digits(day, 2)?, time, now)
         }
         // asctime: a day of one digit stands after two blanks.
@@ -33,6 +37,13 @@ pub(crate) fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
         }
         _ => None,
     }
+}
+
+/// The three pieces of `text`; `None` if it has more or fewer.
+fn three(text: &str, separator: char) -> Option<[&str; 3]> {
+    let mut pieces = text.split(separator);
+    let three = [pieces.next()?, pieces.next()?, pieces.next()?];
+    pieces.next().is_none().then_some(three)
 }
 
 fn is_gmt(zone: &str) -> bool {
@@ -72,7 +83,7 @@ fn instant(year: i64, month: i64, day: i64, time: &str) -> Option<SystemTime> {
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     };
-    let [hour, minute, second] = time.split(':').collect::<Vec<_>>().try_into().ok()?;
+    let [hour, minute, second] = three(time, ':')?;
     let (hour, minute, second) = (digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?);
     if !(1..=last).contains(&day) || hour > 23 || minute > 59 || second > 60 {
         return None;

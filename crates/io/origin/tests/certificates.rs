@@ -66,7 +66,8 @@ async fn certificates_out_of_time_are_refused_with_their_date() {
     above.not_after = old.not_after;
     let between = root.below(above);
     let shown = between.issue(&params(&[HOST])).under(&between);
-    assert_eq!(problem(&shown, &trust, HOST).await, CertificateProblem::Expired { since });
+    let old = CertificateProblem::Expired { since };
+    assert_eq!(problem(&shown, &trust, HOST).await, of_issuer("CN=Between", old));
 }
 
 #[tokio::test]
@@ -323,10 +324,10 @@ async fn roots_are_held_to_what_they_say_of_themselves() {
     let misused = CertificateProblem::Misused;
     let old = root_of(|params| params.not_after = date_time_ymd(2021, 3, 4));
     let since = "Thu, 04 Mar 2021 00:00:00 GMT".into();
-    assert_eq!(judge(&old).await, CertificateProblem::Expired { since });
+    assert_eq!(judge(&old).await, of_issuer("CN=Root", CertificateProblem::Expired { since }));
     let early = root_of(|params| params.not_before = date_time_ymd(2126, 3, 4));
     let from = "Mon, 04 Mar 2126 00:00:00 GMT".into();
-    assert_eq!(judge(&early).await, CertificateProblem::NotYetValid { from });
+    assert_eq!(judge(&early).await, of_issuer("CN=Root", CertificateProblem::NotYetValid { from }));
     let mute = root_of(|params| params.key_usages = vec![KeyUsagePurpose::DigitalSignature]);
     assert_eq!(judge(&mute).await, misused("its root has a key that may not sign certificates"));
     for no_issuer in [rcgen::IsCa::ExplicitNoCa, rcgen::IsCa::NoCa] {

@@ -44,6 +44,15 @@ async fn a_configured_list_revokes() {
     // What an old list revoked stays revoked.
     let old = support::tls::trust(&[root.certificate.pem()], &[list(&[9], date_time_ymd(2024, 2, 2))]);
     assert_eq!(problem(&numbered(9), &old, HOST).await, CertificateProblem::Revoked);
+    // Of whom, where it is one above.
+    let mut above = authority_of("Between");
+    above.serial_number = Some(SerialNumber::from(9));
+    let between = root.below(above);
+    let shown = between.issue(&params(&[HOST])).under(&between);
+    assert_eq!(
+        problem(&shown, &trust, HOST).await,
+        of_issuer("CN=Between", CertificateProblem::Revoked)
+    );
     // Of what other authorities have issued the list says nothing.
     let other = Authority::root("Other");
     let both = support::tls::trust(&[root.certificate.pem(), other.certificate.pem()], &[list(&[7], later)]);

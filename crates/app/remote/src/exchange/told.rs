@@ -14,9 +14,14 @@ impl Exchange {
     pub(crate) async fn fail(self, remote: &Arc<Remote>, mut responder: Responder, mut trouble: Trouble) {
         self.learn_from(remote, &mut responder, &mut trouble);
         remote.holdouts().spoil(self.id);
-        let (head, page) = trouble.page(self.id);
-        // The client may be gone too; the event says what failed first.
-        let _ = responder.respond(head, page).await;
+        let asks_again = trouble.passes_elsewhere;
+        let answering = if asks_again { responder.refuse().err() } else { Some(responder) };
+        let status = answering.as_ref().map(|_| trouble.status.as_u16());
+        if let Some(responder) = answering {
+            let (head, page) = trouble.page(self.id);
+            // The client may be gone too; the event says what failed first.
+            let _ = responder.respond(head, page).await;
+        }
         remote.bus().emit(Event::Failed {
             exchange: self.id,
             user: self.user.name.to_string(),
@@ -24,7 +29,7 @@ impl Exchange {
             url: remote.bus().url(self.fetch.url.as_str()),
             side: trouble.side,
             error: trouble.detail,
-            status: Some(trouble.status.as_u16()),
+            status,
             bytes: 0,
         });
     }

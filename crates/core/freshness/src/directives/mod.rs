@@ -44,7 +44,7 @@ fn each<'a>(values: impl IntoIterator<Item = &'a HeaderValue>, mut on: impl FnMu
                 Some((name, argument)) => (name, Some(unquote(argument))),
                 None => (member, None),
             };
-            on(&name.trim().to_ascii_lowercase(), argument.as_deref());
+            on(&lower_case(name.trim()), argument.as_deref());
         }
     }
 }
@@ -65,21 +65,34 @@ fn unquote(argument: &str) -> Cow<'_, str> {
     plain.collect::<String>().into()
 }
 
-fn split_outside_quotes(text: &str) -> Vec<&str> {
-    let (mut members, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            ',' if !quoted => {
-                members.push(text[start..at].trim());
-                start = at + 1;
+/// A name as it is compared. Nearly all are written so already, and every answer from a store reads them.
+fn lower_case(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) { name.to_ascii_lowercase().into() } else { name.into() }
+}
+
+/// The members of a list that are not empty, without the blanks around them.
+fn split_outside_quotes(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    let members = std::iter::from_fn(move || {
+        let all = rest?;
+        let (mut quoted, mut escaped) = (false, false);
+        let comma = all.bytes().position(|byte| match byte {
+            _ if escaped => {
+                escaped = false;
+                false
             }
-            _ => {}
-        }
-    }
-    members.push(text[start..].trim());
-    members.retain(|member| !member.is_empty());
-    members
+            b'\\' if quoted => {
+                escaped = true;
+                false
+            }
+            b'"' => {
+                quoted = !quoted;
+                false
+            }
+            byte => byte == b',' && !quoted,
+        });
+        rest = comma.map(|comma| &all[comma + 1..]);
+        Some(all[..comma.unwrap_or(all.len())].trim())
+    });
+    members.filter(|member| !member.is_empty())
 }

@@ -97,6 +97,22 @@ impl Responder {
         })
     }
 
+    /// Has the client ask once more on another connection, as if nothing had been done with the request (RFC 9113 §8.7), and lets this
+    /// connection end. Browsers do so by themselves, with bodies too.
+    ///
+    /// # Errors
+    /// HTTP/1 has no word for it: the client is still to be answered.
+    pub fn refuse(self) -> Result<(), Responder> {
+        match self.0 {
+            Inner::Serial(_) => Err(self),
+            Inner::Stream(mut responder) => {
+                responder.close_after();
+                responder.refuse();
+                Ok(())
+            }
+        }
+    }
+
     /// Lets this be the last exchange of the connection, as when the program is asked to end. Over HTTP/2 those under
     /// way go on.
     pub fn close_after(&mut self) {

@@ -120,13 +120,9 @@ impl Driver {
             let patience = if leaving { self.settings.linger() } else { self.settings.idle_timeout };
             let due = quiet_since.map(|since: Instant| since + patience);
             let leave = tokio::select! {
-                accepted = poll_fn(|cx| {
-                    self.given.grow(self.settings.windows.now(), &mut self.h2);
-                    poll(&mut self.h2, room, cx)
-                }) => match accepted {
-                    Some(accepted) => { self.take(accepted.map_err(failure)?); false }
-                    None => return self.course.doomed.get().map_or(Ok(()), |reason| Err(unreadable(*reason))),
-                },
+                // That the connection ends is said before what is said of its streams: whoever asks again because one was refused
+                // takes another connection.
+                biased;
                 () = self.course.changed.notified() => {
                     if let Some(reason) = self.course.doomed.get()
                         && !std::mem::replace(&mut doomed, true)
@@ -135,6 +131,13 @@ impl Driver {
                     }
                     self.course.leaving.load(SeqCst)
                 }
+                accepted = poll_fn(|cx| {
+                    self.given.grow(self.settings.windows.now(), &mut self.h2);
+                    poll(&mut self.h2, room, cx)
+                }) => match accepted {
+                    Some(accepted) => { self.take(accepted.map_err(failure)?); false }
+                    None => return self.course.doomed.get().map_or(Ok(()), |reason| Err(unreadable(*reason))),
+                },
                 () = self.arrivals.closed(), if !leaving => true,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if leaving {

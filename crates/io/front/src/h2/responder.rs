@@ -41,7 +41,7 @@ impl Responder {
     }
 
     /// Says that nothing was done with the request: the client may repeat it elsewhere (RFC 9113 §8.7).
-    pub(super) fn refuse(mut self) {
+    pub(crate) fn refuse(mut self) {
         self.reset(Reason::REFUSED_STREAM);
     }
 

@@ -98,6 +98,19 @@ async fn an_exchange_can_be_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_refused_finds_the_connection_ending() {
+    let (mut client, mut connection) = pair().await;
+    let response = ask(&mut client, "POST", "/");
+    let exchange = next(&mut connection).await;
+    exchange.responder.refuse().unwrap();
+    drop(exchange.body);
+    assert_eq!(whole(response).await.unwrap_err().reason(), Some(Reason::REFUSED_STREAM));
+    // Asked again at once, it would be refused again: that the connection ends comes first.
+    assert!(client.ready().await.is_err(), "no further request");
+    assert!(connection.next_request().await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_connection_ends_and_one_with_a_request_under_way_does_not() {
     let settings = Settings::default();
     let patience = settings.idle_timeout;

@@ -54,6 +54,11 @@ impl<'a> Facts<'a> {
         self.0.issuer().as_raw() == other.0.subject().as_raw()
     }
 
+    /// Its own name, fit to be shown.
+    pub(super) fn subject(&self) -> String {
+        shown(&self.0.subject().to_string())
+    }
+
     /// Its issuer's name, fit to be shown.
     pub(super) fn issuer(&self) -> String {
         shown(&self.0.issuer().to_string())

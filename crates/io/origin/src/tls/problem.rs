@@ -5,17 +5,25 @@ use std::fmt;
 /// Why a certificate is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateProblem {
-    /// Its time is over, or that of one above it in its chain.
+    /// Its time is over.
     #[error("it expired on {since}")]
     Expired {
         /// As HTTP writes dates.
         since: String,
     },
-    /// Its time, or that of one above it, has not begun.
+    /// Its time has not begun.
     #[error("it is not valid before {from}")]
     NotYetValid {
         /// As HTTP writes dates.
         from: String,
+    },
+    /// It is in order, and one above it in its chain is not.
+    #[error("that of {issuer}, above it in its chain, does not count: {problem}")]
+    OfIssuer {
+        /// The name of the one above.
+        issuer: String,
+        /// What is wrong with that one.
+        problem: Box<CertificateProblem>,
     },
     /// It is another's.
     #[error("it is for {}", Names(names))]

@@ -116,7 +116,10 @@ impl Said {
             let what = "more issuers stand below its root than that allows";
             return Err(CertificateProblem::Misused(what));
         }
-        self.in_time(now)
+        self.in_time(now).map_err(|problem| {
+            let issuer = Facts::of(&self.certificate).map(|facts| facts.subject()).unwrap_or_default();
+            CertificateProblem::OfIssuer { issuer, problem: problem.into() }
+        })
     }
 }
 

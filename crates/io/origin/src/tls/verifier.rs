@@ -100,13 +100,11 @@ impl Verifier {
     ) -> Result<VerifiedPath<'p>, CertificateProblem> {
         let lists: Vec<_> = self.trust.revoked.iter().collect();
         // Fails only without any list. What no list tells of passes; what an old list revoked stays revoked.
-        let revocation = RevocationOptionsBuilder::new(&lists).ok().map(|options| {
-            options
-                .with_depth(RevocationCheckDepth::Chain)
-                .with_status_policy(UnknownStatusPolicy::Allow)
-                .with_expiration_policy(ExpirationPolicy::Ignore)
-                .build()
-        });
+        let revocation = |depth| {
+            let options = RevocationOptionsBuilder::new(&lists).ok()?.with_depth(depth);
+            let options = options.with_status_policy(UnknownStatusPolicy::Allow);
+            Some(options.with_expiration_policy(ExpirationPolicy::Ignore).build())
+        };
         let anchors = self.trust.roots.anchors();
         let usage = KeyUsage::server_auth();
         // A chain that is in order but for this says more than why others are none.
@@ -117,18 +115,18 @@ impl Verifier {
                 webpki::Error::UnknownIssuer
             })
         };
-        let found = certificate.verify_for_usage(
-            self.algorithms.all,
-            anchors,
-            above,
-            case.now,
-            usage,
-            revocation,
-            Some(&allowed),
-        );
-        found.map_err(|error| {
+        let verify = |depth| {
+            let lists = revocation(depth);
+            let all = self.algorithms.all;
+            certificate.verify_for_usage(all, anchors, above, case.now, usage, lists, Some(&allowed))
+        };
+        verify(RevocationCheckDepth::Chain).map_err(|error| {
             let misnamed = || self.misnamed(&error, certificate, case, above);
-            almost.take().or_else(misnamed).unwrap_or_else(|| explain(error, case, above))
+            let problem = almost.take().or_else(misnamed).unwrap_or_else(|| explain(error, case, above));
+            // Who of the chain was taken back is not said: without the lists of those above, it is not the origin's own.
+            let is_anothers = problem == CertificateProblem::Revoked
+                && !matches!(verify(RevocationCheckDepth::EndEntity), Err(webpki::Error::CertRevoked));
+            if is_anothers { revoked_above(above) } else { problem }
         })
     }
 
@@ -208,9 +206,13 @@ fn explain(error: webpki::Error, case: &Case<'_>, above: &[CertificateDer<'_>]) 
     let facts = Facts::of(case.certificate);
     let malformed = |what: &str| CertificateProblem::Malformed(what.into());
     match error {
-        Found::CertExpired { not_after, .. } => CertificateProblem::Expired { since: date(not_after) },
+        Found::CertExpired { not_after, .. } => {
+            let ends = |facts: &Facts<'_>| seconds(facts.times().1) == not_after;
+            of_whom(facts, above, ends, CertificateProblem::Expired { since: date(not_after) })
+        }
         Found::CertNotValidYet { not_before, .. } => {
-            CertificateProblem::NotYetValid { from: date(not_before) }
+            let begins = |facts: &Facts<'_>| seconds(facts.times().0) == not_before;
+            of_whom(facts, above, begins, CertificateProblem::NotYetValid { from: date(not_before) })
         }
         Found::CertNotValidForName(_) => {
             CertificateProblem::WrongHost { names: facts.map(|facts| facts.names()).unwrap_or_default() }
@@ -264,17 +266,46 @@ fn explain(error: webpki::Error, case: &Case<'_>, above: &[CertificateDer<'_>]) 
     }
 }
 
+/// The problem as that of the first of the chain to which it applies. One that is found in none stays with the origin's own.
+fn of_whom(
+    shown: Option<Facts<'_>>,
+    above: &[CertificateDer<'_>],
+    applies: impl Fn(&Facts<'_>) -> bool,
+    problem: CertificateProblem,
+) -> CertificateProblem {
+    if shown.is_some_and(|shown| applies(&shown)) {
+        return problem;
+    }
+    let mut issuers = above.iter().filter_map(|der| Facts::of(der));
+    match issuers.find(applies) {
+        Some(issuer) => CertificateProblem::OfIssuer { issuer: issuer.subject(), problem: problem.into() },
+        None => problem,
+    }
+}
+
+/// One of the chain above was taken back.
+fn revoked_above(above: &[CertificateDer<'_>]) -> CertificateProblem {
+    let names: Vec<_> = above.iter().filter_map(|der| Facts::of(der)).map(|facts| facts.subject()).collect();
+    CertificateProblem::OfIssuer {
+        issuer: names.join(" or "),
+        problem: CertificateProblem::Revoked.into(),
+    }
+}
+
 /// Of one whose time ends before it begins, as `openssl x509 -days -1` makes them, it is never the time: here what that comes to now.
 fn untimely(shown: Option<Facts<'_>>, now: UnixTime, above: &[CertificateDer<'_>]) -> CertificateProblem {
     let chain = shown.into_iter().chain(above.iter().filter_map(|der| Facts::of(der)));
-    // Before 1970 is long ago, whatever the day was.
-    let time = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
     let times = chain.map(|facts| facts.times()).find(|(begin, end)| end < begin);
-    match times.map(|(begin, end)| (time(begin), time(end))) {
+    match times.map(|(begin, end)| (seconds(begin), seconds(end))) {
         Some((_, end)) if end < now => CertificateProblem::Expired { since: date(end) },
         Some((begin, _)) => CertificateProblem::NotYetValid { from: date(begin) },
         None => CertificateProblem::Malformed("it ends before it begins".into()),
     }
+}
+
+/// A time as certificates say it. Before 1970 is long ago, whatever the day was.
+fn seconds(since_1970: i64) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(since_1970).unwrap_or(0)))
 }
 
 /// The last of the chain that was shown.

@@ -92,3 +92,8 @@ pub fn strangely_signed(mut shown: Shown) -> Shown {
     shown.chain[0] = bytes.into();
     shown
 }
+
+/// The problem of one above the certificate that was shown.
+pub fn of_issuer(issuer: &str, problem: CertificateProblem) -> CertificateProblem {
+    CertificateProblem::OfIssuer { issuer: issuer.into(), problem: problem.into() }
+}
