@@ -121,6 +121,8 @@ function bits(host) {
   while (parts.length + rest.length < 8) parts.push("0");
   parts = parts.concat(rest);
   for (i = 0; i < 8; i++) out += binary(parseInt(parts[i], 16), 16);
+  // An address of version 4 in the clothes of version 6 (RFC 4291, 2.5.5.2).
+  if (/^0{80}1{16}/.test(out)) return "4" + out.slice(96);
   return "6" + out;
 }
 

@@ -417,6 +417,8 @@ fn the_configuration_file_sends_far_requests_to_the_proxy_and_near_ones_not() {
         ("http://192.168.1.1/", "192.168.1.1", false),
         ("http://127.0.0.1/", "127.0.0.1", false),
         ("http://[::1]/", "[::1]", false),
+        ("http://[::ffff:a01:203]/", "[::ffff:a01:203]", false),
+        ("http://[::ffff:808:808]/", "[::ffff:808:808]", true),
         ("http://[fe80::1]/", "fe80::1", false),
         ("http://[fd12:3456::1]/", "[FD12:3456::1]", false),
         ("http://intranet.example/", "intranet.example", false),

@@ -51,7 +51,9 @@ fn wrong(der: &[u8], error: Error) -> (String, &'static str) {
         Error::UnsupportedCrlIssuingDistributionPoint => {
             "is of a place of distribution that is not named in full"
         }
+        // RFC 5280 §5.2.3.
         Error::InvalidCrlNumber => "has no CRL number as it should be",
+        _ if list.crl_number().is_none() => "has no CRL number as it should be",
         other => {
             return (
                 format!("holds a revocation list that can't be judged by ({other:?})"),
@@ -88,8 +90,12 @@ mod tests {
 
     /// A list of version 1: neither a version nor extensions.
     fn of_version_1() -> Vec<u8> {
+        without_extensions(&[])
+    }
+
+    fn without_extensions(version: &[u8]) -> Vec<u8> {
         let algorithm = tlv(0x30, &[&tlv(6, &[&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]])]);
-        let list = tlv(0x30, &[&algorithm, &tlv(0x30, &[]), &tlv(0x17, &[b"240101000000Z"])]);
+        let list = tlv(0x30, &[version, &algorithm, &tlv(0x30, &[]), &tlv(0x17, &[b"240101000000Z"])]);
         tlv(0x30, &[&list, &algorithm, &tlv(3, &[b"\0signature"])])
     }
 
@@ -120,6 +126,12 @@ mod tests {
             line.contains("crl_extensions") && line.ends_with("or take it out of 'origin.crls'"),
             "{line}"
         );
+    }
+
+    #[test]
+    fn a_list_without_a_number_is_refused_with_what_it_lacks() {
+        let line = refusal(&without_extensions(&tlv(2, &[&[1]])));
+        assert!(line.contains(" has no CRL number as it should be, "), "{line}");
     }
 
     #[test]
