@@ -302,8 +302,10 @@ impl Exchange {
         trouble.reloads = passes
             && self.fetch.head.method == Method::GET
             && farhop_bundle::is_navigation(&self.fetch.head.fields);
-        // Who asks for a certificate does so before it looks at the request.
-        trouble.passes_elsewhere = passes && (trouble.token == CLIENT_CERTIFICATE || self.fetch.is_repeatable());
+        // Who asks for a certificate does so before it looks at the request. Browsers come again by themselves; of other clients not all do.
+        trouble.passes_elsewhere = passes
+            && (trouble.token == CLIENT_CERTIFICATE || self.fetch.is_repeatable())
+            && self.fetch.head.fields.contains_key("sec-fetch-mode");
     }
 
     /// Notes that the origin has answered, so that what its handshakes came to before says nothing of it.

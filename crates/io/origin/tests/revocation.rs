@@ -49,10 +49,7 @@ async fn a_configured_list_revokes() {
     above.serial_number = Some(SerialNumber::from(9));
     let between = root.below(above);
     let shown = between.issue(&params(&[HOST])).under(&between);
-    assert_eq!(
-        problem(&shown, &trust, HOST).await,
-        of_issuer("CN=Between", CertificateProblem::Revoked)
-    );
+    assert_eq!(problem(&shown, &trust, HOST).await, of_issuer("CN=Between", CertificateProblem::Revoked));
     // Of what other authorities have issued the list says nothing.
     let other = Authority::root("Other");
     let both = support::tls::trust(&[root.certificate.pem(), other.certificate.pem()], &[list(&[7], later)]);

@@ -67,7 +67,11 @@ fn unquote(argument: &str) -> Cow<'_, str> {
 
 /// A name as it is compared. Nearly all are written so already, and every answer from a store reads them.
 fn lower_case(name: &str) -> Cow<'_, str> {
-    if name.bytes().any(|byte| byte.is_ascii_uppercase()) { name.to_ascii_lowercase().into() } else { name.into() }
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        name.to_ascii_lowercase().into()
+    } else {
+        name.into()
+    }
 }
 
 /// The members of a list that are not empty, without the blanks around them.

@@ -286,10 +286,7 @@ fn of_whom(
 /// One of the chain above was taken back.
 fn revoked_above(above: &[CertificateDer<'_>]) -> CertificateProblem {
     let names: Vec<_> = above.iter().filter_map(|der| Facts::of(der)).map(|facts| facts.subject()).collect();
-    CertificateProblem::OfIssuer {
-        issuer: names.join(" or "),
-        problem: CertificateProblem::Revoked.into(),
-    }
+    CertificateProblem::OfIssuer { issuer: names.join(" or "), problem: CertificateProblem::Revoked.into() }
 }
 
 /// Of one whose time ends before it begins, as `openssl x509 -days -1` makes them, it is never the time: here what that comes to now.
