@@ -121,7 +121,7 @@ impl Driver {
             let due = quiet_since.map(|since: Instant| since + patience);
             let leave = tokio::select! {
                 // That the connection ends is said before what is said of its streams: whoever asks again because one was refused
-                // takes another connection.
+                // takes another connection. Nor does whoever always has more to say keep it open.
                 biased;
                 () = self.course.changed.notified() => {
                     if let Some(reason) = self.course.doomed.get()
@@ -131,13 +131,6 @@ impl Driver {
                     }
                     self.course.leaving.load(SeqCst)
                 }
-                accepted = poll_fn(|cx| {
-                    self.given.grow(self.settings.windows.now(), &mut self.h2);
-                    poll(&mut self.h2, room, cx)
-                }) => match accepted {
-                    Some(accepted) => { self.take(accepted.map_err(failure)?); false }
-                    None => return self.course.doomed.get().map_or(Ok(()), |reason| Err(unreadable(*reason))),
-                },
                 () = self.arrivals.closed(), if !leaving => true,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if leaving {
@@ -145,6 +138,13 @@ impl Driver {
                     }
                     true
                 }
+                accepted = poll_fn(|cx| {
+                    self.given.grow(self.settings.windows.now(), &mut self.h2);
+                    poll(&mut self.h2, room, cx)
+                }) => match accepted {
+                    Some(accepted) => { self.take(accepted.map_err(failure)?); false }
+                    None => return self.course.doomed.get().map_or(Ok(()), |reason| Err(unreadable(*reason))),
+                },
             };
             if leave && !leaving {
                 leaving = true;
