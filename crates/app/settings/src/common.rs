@@ -7,9 +7,10 @@ use farhop_diffserv::{Ceiling, Patient};
 use farhop_orbit::{Leg, Profile};
 use farhop_units::{BitRate, Bytes};
 
+use crate::choices::{Fec, LogLevel};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Fec, HostPort, Hours, LogLevel, Percent};
+use crate::kinds::{HostPort, Hours, Percent};
 use crate::load::conflict;
 use crate::section::settings;
 use crate::source::Source;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use farhop_squeeze::{Policy, Service, Signal, Users};
 use farhop_units::{BitRate, Bytes};
 
+use crate::choices::Spreading;
 use crate::common::{CarrierCeilingSettings, LinkSettings, LogSettings, ProbeSettings, check_ceilings};
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{Cidr, HostPort, PeerName, Percent, Spreading, TargetField};
+use crate::kinds::{Cidr, HostPort, PeerName, Percent, TargetField};
 use crate::load::{Checked, check_peers, conflict};
 use crate::section::settings;
 use crate::source::Source;

@@ -6,6 +6,7 @@
 //! knows nothing of keys or HTTP, so key lines pass through it as text.
 
 mod change;
+mod choices;
 pub mod common;
 mod end;
 mod error;
@@ -26,15 +27,13 @@ pub mod transparent;
 pub mod udp;
 
 pub use change::{Change, changes};
+pub use choices::{CarrierKind, Direction, LogLevel, Role, Spreading};
 pub use common::CarrierCeilingSettings;
 pub use end::{End, end_of};
 pub use error::{Place, SettingsError};
 pub use generate::{reference, sample};
 pub use ground::GroundSettings;
-pub use kinds::{
-    CarrierKind, Cidr, Direction, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role, RuleName,
-    Spreading, TargetField, UserWeight,
-};
+pub use kinds::{Cidr, HostPort, Hours, PeerName, Percent, PortRange, RuleName, TargetField, UserWeight};
 pub use link_manager::LinkManagerSettings;
 #[doc(hidden)]
 pub use load::fuzz_settings;

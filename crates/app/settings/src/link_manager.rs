@@ -8,10 +8,11 @@ use farhop_diffserv::{Ceiling, Patient, Service};
 use farhop_orbit::Profile;
 use farhop_units::{BitRate, Bytes};
 
+use crate::choices::{Direction, LogLevel};
 use crate::common::check_ceilings;
 use crate::end::End;
 use crate::error::{SettingsError, one_line};
-use crate::kinds::{Cidr, Direction, HostPort, Hours, LogLevel, Percent, PortRange, is_device_name};
+use crate::kinds::{Cidr, HostPort, Hours, Percent, PortRange, is_device_name};
 use crate::load::{Checked, conflict};
 use crate::rule::RuleSettings;
 use crate::section::settings;

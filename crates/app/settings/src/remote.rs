@@ -7,12 +7,13 @@ use std::time::Duration;
 use farhop_consent::{Category, HostPattern};
 use farhop_units::Bytes;
 
+use crate::choices::{CarrierKind, Role, Spreading};
 use crate::common::{
     CapacitySettings, CarrierCeilingSettings, LinkSettings, LogSettings, ProbeSettings, check_ceilings,
 };
 use crate::end::End;
 use crate::error::SettingsError;
-use crate::kinds::{CarrierKind, Cidr, HostPort, PeerName, Percent, PortRange, Role, Spreading, UserWeight};
+use crate::kinds::{Cidr, HostPort, PeerName, Percent, PortRange, UserWeight};
 use crate::load::{Checked, check_peers, conflict};
 use crate::rule::{RuleSettings, check_within};
 use crate::section::settings;

@@ -12,10 +12,8 @@ use farhop_orbit::Profile;
 use farhop_squeeze::Policy;
 use farhop_units::{BitRate, Bytes, format_duration, parse_duration};
 
-use crate::kinds::{
-    CarrierKind, Cidr, Direction, Fec, HostPort, Hours, LogLevel, PeerName, Percent, PortRange, Role,
-    RuleName, Spreading, TargetField, UserWeight,
-};
+use crate::choices::{CarrierKind, Direction, Fec, LogLevel, Role, Spreading};
+use crate::kinds::{Cidr, HostPort, Hours, PeerName, Percent, PortRange, RuleName, TargetField, UserWeight};
 use crate::raw::Raw;
 
 /// A type that a setting can have.

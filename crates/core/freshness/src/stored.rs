@@ -65,7 +65,7 @@ impl Stored {
     /// [`is_bound_to_cookies`](Self::is_bound_to_cookies).
     pub fn answers(&self, request: &HeaderMap) -> bool {
         vary_matches(&self.fields, &self.nominated, request)
-            && (!self.is_bound_to_cookies() || is_alike(&header::COOKIE, &self.nominated, request))
+            && (is_alike(&header::COOKIE, &self.nominated, request) || !self.is_bound_to_cookies())
     }
 
     /// Whether it answers only requests with the same cookies, or with none where it came for none. Stricter than
