@@ -397,6 +397,9 @@ impl Bundle {
         }
         wish.reading.answered(&wish.unasked, response.status, &response.fields);
         let status = response.status;
+        if wish.hint.source == Source::DefaultIcon && status.is_client_error() {
+            self.known.never().bar(&wish.unasked.url, Skip::NoIcon);
+        }
         let anyones = is_anyones(&wish.unasked.url, &wish.unasked.fields, status, &response.fields);
         if wish.hint.source == Source::OthersVisits && !anyones {
             return Err(failure::withdrawn(&"only others have asked for it, and it may be personal"));

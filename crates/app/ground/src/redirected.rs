@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Eagerness, Navigation, Noted, Skip, Unasked, leads_to, opens_page, sameness};
+use farhop_bundle::{Eagerness, Navigation, Noted, Unasked, leads_to, opens_page, sameness};
 use farhop_events::Event;
 use farhop_htotp::frame::{Coding, Failure};
 use farhop_htotp::{RequestHead, ResponseHead};
@@ -130,10 +130,12 @@ impl Exchange {
         let navigation = Navigation { method, url, fields, jar: noted.jar };
         let next = navigation.redirected(head.status, &head.fields, &known.cookies(), SystemTime::now());
         let next = next.ok_or(NOT_SURE)?;
+        if let Some(why) = known.never().why(&next.url) {
+            return Err(skip_words(why));
+        }
         match () {
             () if self.carrier.ground.origins.refuses(&next.url) => Err(NOT_PUBLIC),
             () if !known.shows(&next.url) => Err(UNSEEN),
-            () if known.never().contains(&next.url) => Err(skip_words(Skip::SetsCookie)),
             () if is_held(&self.carrier, &self.owner, &next) => Err(HELD),
             () => Ok(next),
         }

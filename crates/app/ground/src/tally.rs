@@ -126,6 +126,7 @@ pub(crate) fn skip_words(skip: Skip) -> &'static str {
         Skip::Credentials => "the document was fetched with credentials",
         Skip::UnsureOfCookies => "it is not known which cookies the browser would send",
         Skip::SetsCookie => "fetching it unasked has set a cookie before",
+        Skip::NoIcon => "the site has no icon, as its browser knows",
         Skip::ContentPolicy => "the document's content security policy forbids it",
         Skip::MixedContent => "a secure page may not load it over plain HTTP",
         Skip::NotThisBrowser => "this browser does not fetch it",

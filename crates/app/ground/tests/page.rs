@@ -562,3 +562,21 @@ async fn an_address_that_is_not_of_the_public_internet_is_not_promised() {
     let pair = Pair::new(&[]).await;
     assert_eq!(pair.get(&navigate(&origin, "/")).await.promised_paths(), ["/c.png", "/favicon.ico"]);
 }
+
+#[tokio::test]
+async fn a_site_without_an_icon_is_asked_for_one_unasked_once() {
+    let origin = site("content-type: text/html", "<img src=/c.png>", |mut peer: Peer| async move {
+        if peer.path() != "/favicon.ico" {
+            return echo_path(peer).await;
+        }
+        peer.say("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\ncontent-type: text/html\r\n\r\nnone").await;
+        Some(peer)
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    assert_eq!(pair.get(&navigate(&origin, "/")).await.promised_paths(), ["/c.png", "/favicon.ico"]);
+    for _ in 0..2 {
+        pushed(&pair).await;
+    }
+    assert_eq!(pair.get(&navigate(&origin, "/")).await.promised_paths(), ["/c.png"]);
+}

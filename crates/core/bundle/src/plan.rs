@@ -12,7 +12,7 @@ use farhop_freshness::{ResponseDirectives, Scope, Stored, storable};
 use farhop_page::{Confidence, Destination, Hint, Mode, Source, Timing};
 use http::header::{self, HeaderMap};
 use http::{Method, StatusCode};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::SystemTime;
 use url::{Origin, Url};
 
@@ -75,6 +75,8 @@ pub enum Skip {
     UnsureOfCookies,
     /// An unasked fetch of this URL has set a cookie before.
     SetsCookie,
+    /// The site has no icon, which its browser was told: it does not ask for every page.
+    NoIcon,
     /// The document's content security policy forbids it.
     ContentPolicy,
     /// A secure page may not load it over plain HTTP.
@@ -349,7 +351,7 @@ fn unasked_if(
     if hint.confidence == Confidence::Guess && !is_harmless(&request) {
         return Err(Skip::RiskyGuess);
     }
-    if never.contains(&request.url) { Err(Skip::SetsCookie) } else { Ok(request) }
+    never.why(&request.url).map_or(Ok(request), Err)
 }
 
 /// Extensions of what only gives what it is, to anyone: images, fonts, styles and scripts.
@@ -384,10 +386,10 @@ fn fetches(family: Family, hint: &Hint) -> bool {
     }
 }
 
-/// URLs that are not fetched unasked again since doing so set a cookie (DESIGN.md). Bounded: the oldest go first.
+/// URLs that are not fetched unasked again, and why. Bounded: the oldest go first.
 #[derive(Debug, Default)]
 pub struct NeverUnasked {
-    urls: HashSet<Url>,
+    urls: HashMap<Url, Skip>,
     order: VecDeque<Url>,
     max: usize,
 }
@@ -403,12 +405,19 @@ impl NeverUnasked {
         self.order.iter().map(|url| 2 * (url.as_str().len() + size_of::<Url>())).sum()
     }
 
-    /// An unasked fetch of `url` was answered with `response`. Returns whether it is barred from now on.
+    /// An unasked fetch of `url` was answered with `response`. Returns whether it is barred from now on, as doing so set a cookie
+    /// (DESIGN.md).
     pub fn note(&mut self, url: &Url, response: &HeaderMap) -> bool {
-        if !response.contains_key(header::SET_COOKIE) {
-            return false;
+        let sets_cookie = response.contains_key(header::SET_COOKIE);
+        if sets_cookie {
+            self.bar(url, Skip::SetsCookie);
         }
-        if self.urls.insert(url.clone()) {
+        sets_cookie
+    }
+
+    /// Has `url` barred from now on.
+    pub fn bar(&mut self, url: &Url, why: Skip) {
+        if self.urls.insert(url.clone(), why).is_none() {
             self.order.push_back(url.clone());
             if self.order.len() > self.max
                 && let Some(oldest) = self.order.pop_front()
@@ -416,11 +425,10 @@ impl NeverUnasked {
                 self.urls.remove(&oldest);
             }
         }
-        true
     }
 
-    /// Whether `url` is barred.
-    pub fn contains(&self, url: &Url) -> bool {
-        self.urls.contains(url)
+    /// Why `url` is barred, if it is.
+    pub fn why(&self, url: &Url) -> Option<Skip> {
+        self.urls.get(url).copied()
     }
 }

@@ -323,16 +323,15 @@ impl ReferrerPolicy {
         }
     }
 
-    /// Reads `<meta name=referrer content>`, which also knows four old words.
-    pub(crate) fn from_meta(content: &str) -> Option<Self> {
-        // HTML, "standard metadata names", referrer: legacy values.
-        match content.trim().to_ascii_lowercase().as_str() {
+    /// Reads `<meta name=referrer content>`, which also knows four old words (HTML, "standard metadata names"), or the attribute, where
+    /// Chromium knows them as well (recorded). What is not one word says nothing.
+    pub(crate) fn from_markup(text: &str) -> Option<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
             "never" => Some(Self::NoReferrer),
             "default" => Some(Self::StrictOriginWhenCrossOrigin),
             "always" => Some(Self::UnsafeUrl),
             "origin-when-crossorigin" => Some(Self::OriginWhenCrossOrigin),
-            // Several tokens may stand there; the last known one counts, as in the response field.
-            list => list.split(',').filter_map(Self::from_token).next_back(),
+            token => Self::from_token(token),
         }
     }
 

@@ -381,15 +381,22 @@ fn a_stylesheet_for_other_media_is_hinted_last() {
 fn referrer_policy_integrity_and_priority_are_kept() {
     let hints = scan(
         "<script src=0.js integrity='sha256-x' fetchpriority=low></script><meta name=Referrer content=origin>\
-         <img src=1.png><img src=2.png referrerpolicy=no-referrer fetchpriority=high><img src=3.png referrerpolicy=bogus>",
+         <img src=1.png><img src=2.png referrerpolicy=no-referrer fetchpriority=high><img src=3.png referrerpolicy=bogus>\
+         <img src=4.png referrerpolicy=never>",
     );
     let policies: Vec<_> = hints.iter().map(|hint| hint.referrer_policy).collect();
     assert_eq!(
         policies,
-        [None, Some(ReferrerPolicy::Origin), Some(ReferrerPolicy::NoReferrer), Some(ReferrerPolicy::Origin)]
+        [
+            None,
+            Some(ReferrerPolicy::Origin),
+            Some(ReferrerPolicy::NoReferrer),
+            Some(ReferrerPolicy::Origin),
+            Some(ReferrerPolicy::NoReferrer),
+        ]
     );
     let integrity: Vec<_> = hints.iter().map(|hint| hint.integrity.as_deref()).collect();
-    assert_eq!(integrity, [Some("sha256-x"), None, None, None]);
+    assert_eq!(integrity, [Some("sha256-x"), None, None, None, None]);
     assert_eq!(hints[0].priority, FetchPriority::Low);
     assert_eq!(hints[2].priority, FetchPriority::High);
 }
@@ -434,6 +441,7 @@ fn of_several_icons_the_one_that_fits_a_tab_is_hinted() {
         assert_eq!(icons(&links), [expected], "{links}");
     }
     assert_eq!(icons("<link rel=icon href='data:,'>"), Vec::<String>::new());
+    assert_eq!(icons("</head><body><p><link rel=icon href=a>"), ["favicon.ico"], "in the head alone");
 }
 
 /// Recorded from Chromium 156, with files whose sizes are what their names say.

@@ -15,7 +15,7 @@ use url::Url;
 const MAX_ICONS: usize = 32;
 
 impl Markup {
-    /// A link, of a response field if that names its source. Chromium looks for the manifest in the head alone (recorded).
+    /// A link, of a response field if that names its source. Chromium looks for the manifest and for icons in the head alone (recorded).
     pub(super) fn link<A: Attributes + ?Sized>(
         &mut self,
         mention: &Mention<'_, A>,
@@ -48,7 +48,7 @@ impl Markup {
         if named("manifest") && in_head {
             manifest(mention, source(Source::Manifest), context);
         }
-        if named("icon") {
+        if named("icon") && in_head {
             self.icon(mention, source(Source::Icon), context);
         }
         match sheet {

@@ -178,7 +178,7 @@ impl Markup {
         }
         let Some(content) = attributes.value("content") else { return Opens::Nothing };
         if attributes.keyword("name").as_deref() == Some("referrer")
-            && let Some(policy) = ReferrerPolicy::from_meta(content)
+            && let Some(policy) = ReferrerPolicy::from_markup(content)
             && context.policy.replace(policy) != Some(policy)
         {
             // Not among those that are counted: what is told of the page must not depend on how many others it has.
@@ -218,7 +218,7 @@ fn hint<A: Attributes + ?Sized>(
     let mut hint = context.hint(context.resolve(text)?, destination, source);
     hint.mode = attributes.mode(Mode::NoCors);
     hint.priority = attributes.fetch_priority();
-    let own = attributes.value("referrerpolicy").and_then(ReferrerPolicy::from_token);
+    let own = attributes.value("referrerpolicy").and_then(ReferrerPolicy::from_markup);
     hint.referrer_policy = own.or(context.policy);
     hint.nonce = attributes.value("nonce").filter(|nonce| !nonce.is_empty()).map(Into::into);
     hint.integrity = attributes.value("integrity").filter(|value| !value.trim().is_empty()).map(Into::into);
