@@ -165,6 +165,11 @@ impl Finder {
                     {
                         self.state = State::Literal { path: text.into_owned(), step: 0 };
                     }
+                    Token::Text(text) if before == Before::Plus => {
+                        if let Some(path) = literal::behind_scheme(&text) {
+                            self.state = State::Literal { path: path.into(), step: 0 };
+                        }
+                    }
                     _ => {}
                 }
                 continue;

@@ -32,6 +32,11 @@ pub(super) fn is_path(text: &str) -> bool {
         && (stem.contains('/') || !matches!(suffix, "js" | "mjs" | "json"))
 }
 
+/// The path in what scripts put behind a scheme that they choose by the page's own, as in `scheme + '://cdn.example/a.js'`.
+pub(super) fn behind_scheme(text: &str) -> Option<&str> {
+    text.strip_prefix(':').filter(|rest| rest.starts_with("//") && is_path(rest))
+}
+
 fn without_fragment(text: &str) -> &str {
     text.split('#').next().unwrap_or_default()
 }
@@ -62,6 +67,14 @@ fn kind(suffix: &str) -> Option<Destination> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_behind_a_scheme_is_of_the_pages_own() {
+        assert_eq!(behind_scheme("://cdn.test/a.js"), Some("//cdn.test/a.js"));
+        for text in ["/cdn.test/a.js", "//cdn.test/a.js", ":8080/a.js", "://cdn.test/a"] {
+            assert_eq!(behind_scheme(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn paths_are_told_from_prose() {

@@ -112,6 +112,8 @@ fn paths_that_are_parts_or_asked_for_otherwise_are_no_literals() {
     for text in [
         "i.src = 'img/a.png' + x",
         "i.src = x + 'img/a.png'",
+        "i.src = x + '://cdn.test/' + y + '/a.png'",
+        "i.src = x + '://cdn.test/a.png' + y",
         "i.src = `img/${x}.png`",
         "i.src = '/click.gif?vote=1'",
         "new Worker('/w.js')",
@@ -125,6 +127,8 @@ fn paths_that_are_parts_or_asked_for_otherwise_are_no_literals() {
         assert_eq!(told(text, false), Vec::<String>::new(), "{text}");
     }
     assert_eq!(told("fetch(x); i.src = 'a.png'; x++; y = 'b.png'", false), ["path a.png", "path b.png"]);
+    // Only the scheme stands before it, and that is nearly always the page's own.
+    assert_eq!(told("s.src = p + '://cdn.test/w.js'; f()", false), ["path //cdn.test/w.js"]);
 }
 
 #[test]
