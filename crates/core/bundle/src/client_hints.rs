@@ -86,7 +86,8 @@ pub(crate) fn client_hints(
     // The others are sent to the origin that asked for them with Accept-CH, which the document's request shows.
     if relation == Relation::SameOrigin {
         // Recorded: Chromium blurs its figure anew for the document and for what it asks for.
-        let asks = |name: &str| load.request.contains_key(name) || load.asked_hints.iter().any(|it| it == name);
+        let asks =
+            |name: &str| load.request.contains_key(name) || load.asked_hints.iter().any(|it| it == name);
         if load.family == Family::Chromium && asks("downlink") {
             return Err(Skip::UnknownHints);
         }

@@ -167,6 +167,7 @@ fn what_is_not_understood_to_the_last_detail_stays() {
     let upright = png(200, 150, &drawing(200, 150), |_| {});
     let rows = [
         ("turned", with_orientation(&plain, 6)),
+        ("shown at half its size", with_width_in_exif(&plain, 80)),
         ("a PNG turned", png_with_orientation(&upright, 6, false)),
         ("a PNG turned, told late", png_with_orientation(&upright, 8, true)),
         ("a profile for grey", with_profile(&plain, b"GRAY")),
@@ -189,6 +190,7 @@ fn what_is_not_understood_to_the_last_detail_stays() {
         }
     }
     assert!(recode(&with_orientation(&plain, 1), gentle()).is_ok(), "upright by its own word");
+    assert!(recode(&with_width_in_exif(&plain, 160), gentle()).is_ok(), "of its own size");
     for late in [false, true] {
         let file = png_with_orientation(&upright, 1, late);
         assert!(recode(&file, recipe(Policy::Gentle, true)).is_ok(), "an upright PNG, told late: {late}");

@@ -59,9 +59,13 @@ impl Cookie {
         let prefixed = |prefix: &str| {
             set.name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
         };
+        let of_host = set.secure && set.domain.is_none() && set.path.as_deref() == Some("/");
+        // RFC 6265bis §5.7, step 21 and 22, and what Chromium has added to them (recorded).
+        let of_http = set.secure && set.http_only || family != Family::Chromium;
         if prefixed("__Secure-") && !set.secure
-            || prefixed("__Host-")
-                && !(set.secure && set.domain.is_none() && set.path.as_deref() == Some("/"))
+            || prefixed("__Host-") && !of_host
+            || prefixed("__Http-") && !of_http
+            || prefixed("__Host-Http-") && !of_http
         {
             return None;
         }

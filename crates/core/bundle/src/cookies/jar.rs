@@ -1,8 +1,8 @@
 //! What one browser is taken to hold, learnt from what crossed.
 
-use super::CookieVerdict;
 use super::cookie::{Cookie, path_matches};
 use super::set_cookie::{SameSite, SetCookie, pair};
+use super::{CookieVerdict, bytes_of};
 use crate::family::Family;
 use crate::first_party::FirstParty;
 use http::header::HeaderValue;
@@ -367,6 +367,6 @@ fn field(mut cookies: Vec<&Cookie>) -> CookieVerdict {
     if pairs.is_empty() {
         return CookieVerdict::Send(None);
     }
-    HeaderValue::from_str(&pairs.join("; "))
+    HeaderValue::from_bytes(&bytes_of(&pairs.join("; ")))
         .map_or(CookieVerdict::Unsure, |field| CookieVerdict::Send(Some(field)))
 }

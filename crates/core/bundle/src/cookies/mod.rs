@@ -398,12 +398,19 @@ fn is_fresh(named: SystemTime, now: SystemTime) -> bool {
 
 /// All `Cookie` fields as one (RFC 9113 §8.2.3).
 fn joined(request: &HeaderMap) -> String {
-    let fields: Vec<String> = request
-        .get_all(header::COOKIE)
-        .iter()
-        .map(|field| String::from_utf8_lossy(field.as_bytes()).into_owned())
-        .collect();
+    let fields: Vec<String> =
+        request.get_all(header::COOKIE).iter().map(|field| text_of(field.as_bytes())).collect();
     fields.join("; ")
+}
+
+/// Bytes of a field as text, each as one character: cookies are bytes, in whatever encoding (RFC 6265 §5.4).
+fn text_of(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// The bytes that [`text_of`] has made a text of.
+fn bytes_of(text: &str) -> Vec<u8> {
+    text.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect()
 }
 
 /// Clear Site Data, §3.1: only who is trusted may.

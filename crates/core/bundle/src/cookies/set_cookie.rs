@@ -1,6 +1,7 @@
 //! `Set-Cookie` as browsers read it (RFC 6265bis §5.6), and their odd dates (§5.1.1). Parsing only; whether the cookie is
 //! taken is `mirror.rs`'s business.
 
+use super::text_of;
 use std::time::{Duration, SystemTime};
 
 /// RFC 6265bis §5.6, step 5: longer names and values together are refused, longer attribute values ignored.
@@ -41,13 +42,14 @@ pub(super) struct SetCookie {
 impl SetCookie {
     /// Reads one field; `None` for what browsers ignore.
     pub(super) fn parse(field: &[u8], now: SystemTime) -> Option<SetCookie> {
-        let text = std::str::from_utf8(field).ok()?;
-        if text.bytes().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f) {
+        let text = text_of(field);
+        if field.iter().copied().any(|byte| (byte < 0x20 && byte != b'\t') || byte == 0x7f) {
             return None;
         }
         let mut parts = text.split(';');
         let (name, value) = pair(parts.next()?);
-        if name.len() + value.len() > MAX_PAIR || (name.is_empty() && value.is_empty()) {
+        // Each byte is one character.
+        if name.chars().count() + value.chars().count() > MAX_PAIR || (name.is_empty() && value.is_empty()) {
             return None;
         }
         let mut cookie = SetCookie { name: name.into(), value: value.into(), ..SetCookie::default() };
@@ -55,7 +57,7 @@ impl SetCookie {
         for attribute in parts {
             let (name, value) = attribute.split_once('=').unwrap_or((attribute, ""));
             let value = value.trim_matches([' ', '\t']);
-            if value.len() > MAX_ATTRIBUTE {
+            if value.chars().count() > MAX_ATTRIBUTE {
                 continue;
             }
             match name.trim_matches([' ', '\t']).to_ascii_lowercase().as_str() {

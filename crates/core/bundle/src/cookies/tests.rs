@@ -120,6 +120,10 @@ fn domain_path_and_secure_decide_where_a_cookie_goes() {
         ("__Host-a=1; Secure; Path=/p", &[], &["https://www.site.test/p"]),
         ("__Host-a=1; Secure; Path=/; Domain=site.test", &[], &[OWN]),
         ("__Secure-a=1; Path=/", &[], &[OWN]),
+        ("__Http-a=1; Secure; HttpOnly", &[OWN], &[]),
+        ("__Http-a=1; Secure", &[], &[OWN]),
+        ("__Host-Http-a=1; Secure; HttpOnly; Path=/", &[OWN], &[]),
+        ("__Host-Http-a=1; Secure; Path=/", &[], &[OWN]),
         ("a=1; SameSite=Strict", &[OWN], &[]),
         ("a=1; SameSite=None", &[], &[OWN]),
     ] {
@@ -131,6 +135,26 @@ fn domain_path_and_secure_decide_where_a_cookie_goes() {
         for target in not_there {
             assert!(!mirror.sends(target, 1).contains("a=1"), "{set} does not go to {target}");
         }
+    }
+}
+
+#[test]
+fn cookies_are_bytes_in_whatever_encoding() {
+    for value in [&b"a=J\xf6rg"[..], "a=J\u{f6}rg".as_bytes()] {
+        let value = HeaderValue::from_bytes(value).unwrap();
+        let sent = |mirror: &Mirror| mirror.at(OWN, 1);
+        // As a response has set it, and as a request has shown it.
+        let mut told = Mirror::new(CHROMIUM);
+        let noted = told.loads(OWN, "", 0);
+        let mut response = HeaderMap::new();
+        response.insert(header::SET_COOKIE, value.clone());
+        told.cookies.note_response(&noted, &url(OWN), &response, at(0));
+        assert_eq!(sent(&told), CookieVerdict::Send(Some(value.clone())));
+        let mut seen = Mirror::new(CHROMIUM);
+        let mut request = seen.request(&[("sec-fetch-dest", "document"), ("sec-fetch-mode", "navigate")]);
+        request.insert(header::COOKIE, value.clone());
+        seen.jar = seen.cookies.note_request(&url(PAGE), &request, at(0)).jar;
+        assert_eq!(sent(&seen), CookieVerdict::Send(Some(value)));
     }
 }
 

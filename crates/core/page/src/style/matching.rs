@@ -69,11 +69,18 @@ enum Outcome {
     FailsForAll,
 }
 
+/// To what the first compound of a relative selector has to stand, and how.
+#[derive(Clone, Copy)]
+struct Anchor {
+    relation: Combinator,
+    node: NodeId,
+}
+
 impl Matcher<'_> {
     /// Whether `node` matches, of the elements of `scope`, and its host where `:host` stands for it.
     pub(super) fn matches(&self, selector: &Selector, node: NodeId, scope: Scope) -> bool {
         (!selector.late || self.shape.complete)
-            && self.chain(&selector.compounds, node, scope) == Outcome::Matches
+            && self.chain(&selector.compounds, node, scope, None) == Outcome::Matches
     }
 
     /// Pays for one step; false once the budget is spent.
@@ -86,7 +93,8 @@ impl Matcher<'_> {
         self.budget.pay(steps)
     }
 
-    fn chain(&self, compounds: &[Compound], node: NodeId, scope: Scope) -> Outcome {
+    /// Matches from the last compound on; what is the first has to stand in this relation to the anchor, if there is one.
+    fn chain(&self, compounds: &[Compound], node: NodeId, scope: Scope, anchor: Option<Anchor>) -> Outcome {
         if !self.pay() {
             return Outcome::FailsForAll;
         }
@@ -98,14 +106,17 @@ impl Matcher<'_> {
         if !compound.parts.iter().all(|part| self.pay() && self.part(part, element, node, scope)) {
             return Outcome::Fails;
         }
-        let Some(combinator) = compound.combinator else { return Outcome::Matches };
+        let Some(combinator) = compound.combinator else {
+            let is_there = anchor.is_none_or(|anchor| self.is_related(node, anchor));
+            return if is_there { Outcome::Matches } else { Outcome::Fails };
+        };
         let step = |node: NodeId| match combinator {
             Combinator::Descendant | Combinator::Child => self.tree.get(node).parent(),
             Combinator::NextSibling | Combinator::LaterSibling => self.tree.get(node).previous(),
         };
         let mut next = step(node);
         while let Some(node) = next {
-            match (self.chain(rest, node, scope), combinator) {
+            match (self.chain(rest, node, scope, anchor), combinator) {
                 (Outcome::Fails, Combinator::Descendant | Combinator::LaterSibling) => next = step(node),
                 (outcome, _) => return outcome,
             }
@@ -204,37 +215,49 @@ impl Matcher<'_> {
         false
     }
 
-    /// `:has()`. What stands to the left within `selector` may lie outside `node`: seldom written, and only one hint
-    /// too many.
+    /// `:has()` (Selectors 4, §4.5): something behind `node` or within it that the selector matches, its first compound related to `node`.
     fn has(&self, node: NodeId, relation: Combinator, selector: &Selector, scope: Scope) -> bool {
-        let next = |node: NodeId| self.shape.next.get(node.0 as usize).copied().flatten();
-        match relation {
-            Combinator::Descendant | Combinator::Child => {
-                // Document order: what an element contains follows it without a gap.
-                for at in node.0 + 1..self.tree.len() as u32 {
-                    let parent = self.tree.get(NodeId(at)).parent().filter(|parent| parent.0 >= node.0);
-                    let Some(parent) = parent.filter(|_| self.pay()) else { break };
-                    if (relation == Combinator::Descendant || parent == node)
-                        && self.matches(selector, NodeId(at), scope)
-                    {
-                        return true;
-                    }
-                }
-                false
-            }
-            Combinator::NextSibling => {
-                next(node).is_some_and(|sibling| self.matches(selector, sibling, scope))
-            }
-            Combinator::LaterSibling => {
-                let mut sibling = next(node);
-                while let Some(node) = sibling.filter(|_| self.pay()) {
-                    if self.matches(selector, node, scope) {
-                        return true;
-                    }
-                    sibling = next(node);
-                }
-                false
-            }
+        if selector.late && !self.shape.complete {
+            return false;
         }
+        let anchor = Some(Anchor { relation, node });
+        let next = |node: NodeId| self.shape.next.get(node.0 as usize).copied().flatten();
+        let fits = |at| self.chain(&selector.compounds, at, scope, anchor) == Outcome::Matches;
+        // Document order: what an element contains follows it without a gap.
+        let within = |node: NodeId| {
+            let inner = (node.0 + 1..self.tree.len() as u32).map(NodeId);
+            inner.take_while(move |at| {
+                self.tree.get(*at).parent().is_some_and(|parent| parent.0 >= node.0) && self.pay()
+            })
+        };
+        if matches!(relation, Combinator::Descendant | Combinator::Child) {
+            return within(node).any(fits);
+        }
+        let mut sibling = next(node);
+        while let Some(node) = sibling.filter(|_| self.pay()) {
+            // What stands on its own is the sibling itself.
+            if fits(node) || (selector.compounds.len() > 1 && within(node).any(fits)) {
+                return true;
+            }
+            let goes_on = relation == Combinator::LaterSibling || selector.compounds.len() > 1;
+            sibling = next(node).filter(|_| goes_on);
+        }
+        false
+    }
+
+    fn is_related(&self, node: NodeId, anchor: Anchor) -> bool {
+        let step = |node: NodeId| match anchor.relation {
+            Combinator::Descendant | Combinator::Child => self.tree.get(node).parent(),
+            Combinator::NextSibling | Combinator::LaterSibling => self.tree.get(node).previous(),
+        };
+        let mut next = step(node);
+        while let Some(node) = next.filter(|_| self.pay()) {
+            if node == anchor.node {
+                return true;
+            }
+            let goes_on = matches!(anchor.relation, Combinator::Descendant | Combinator::LaterSibling);
+            next = step(node).filter(|_| goes_on);
+        }
+        false
     }
 }

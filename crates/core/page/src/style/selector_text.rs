@@ -346,8 +346,6 @@ pub(super) fn needs_hand(name: &str) -> bool {
             | "target-within"
             | "indeterminate"
             | "default"
-            | "valid"
-            | "invalid"
             | "in-range"
             | "out-of-range"
             | "user-valid"
@@ -404,6 +402,18 @@ fn simple(name: &CowRcStr<'_>) -> Option<Vec<Part>> {
         "optional" => vec![Part::Enabled, not("required")],
         "read-write" => vec![Part::Enabled, not("readonly")],
         "read-only" => vec![Attribute::present("readonly")],
+        // Nobody has filled anything in: what has to be and is empty is not valid.
+        "invalid" => vec![Attribute::present("required"), not("value"), not("disabled")],
+        "valid" => vec![
+            Part::Enabled,
+            Part::Any(
+                [
+                    finish(vec![compound(not("required"))], Target::Element),
+                    finish(vec![compound(Attribute::present("value"))], Target::Element),
+                ]
+                .into(),
+            ),
+        ],
         "placeholder-shown" => vec![Attribute::present("placeholder"), not("value")],
         // Custom elements are undefined until a script says otherwise; most pages' scripts do.
         "defined" => vec![],

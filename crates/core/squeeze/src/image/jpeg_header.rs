@@ -18,6 +18,8 @@ pub(super) struct JpegHeader {
     pub(super) quality: u8,
     /// Exif's tag; 1 is upright.
     pub(super) orientation: u16,
+    /// Width and height that Exif tells, as far as it tells them.
+    pub(super) said: (Option<u32>, Option<u32>),
     /// The colour transform that Adobe's marker names.
     pub(super) adobe_transform: Option<u8>,
     pub(super) has_profile: bool,
@@ -38,6 +40,7 @@ pub(super) fn read(file: &[u8]) -> Option<JpegHeader> {
         sampling: Vec::new(),
         quality: 0,
         orientation: 1,
+        said: (None, None),
         adobe_transform: None,
         has_profile: false,
     };
@@ -47,7 +50,12 @@ pub(super) fn read(file: &[u8]) -> Option<JpegHeader> {
         match marker {
             0xda => break,
             0xdb if header.quality == 0 => header.quality = quality(segment)?,
-            0xe1 => header.orientation = orientation(segment).unwrap_or(header.orientation),
+            0xe1 => {
+                if let Some(tiff) = segment.strip_prefix(b"Exif\0\0") {
+                    header.orientation = orientation_in(tiff).unwrap_or(header.orientation);
+                    header.said = size_in(tiff);
+                }
+            }
             0xe2 => header.has_profile |= segment.starts_with(b"ICC_PROFILE\0"),
             0xee if segment.starts_with(b"Adobe") => header.adobe_transform = segment.get(11).copied(),
             _ if SOF.contains(&marker) => frame(&mut header, segment)?,
@@ -93,26 +101,48 @@ fn quality(segment: &[u8]) -> Option<u8> {
     Some(quality.clamp(1, 100) as u8)
 }
 
-/// The orientation that an application segment tells.
-fn orientation(segment: &[u8]) -> Option<u16> {
-    orientation_in(segment.strip_prefix(b"Exif\0\0")?)
-}
-
 /// The orientation tag of the first directory (Exif 2.32 §4.6.4, TIFF 6.0 §2).
 pub(super) fn orientation_in(tiff: &[u8]) -> Option<u16> {
-    let little = tiff.starts_with(b"II");
-    let u16_at = |at: usize| {
-        let pair = [*tiff.get(at)?, *tiff.get(at + 1)?];
-        Some(if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) })
-    };
-    let u32_at = |at: usize| {
-        let (first, second) = (u32::from(u16_at(at)?), u32::from(u16_at(at + 2)?));
-        Some(if little { second << 16 | first } else { first << 16 | second })
-    };
-    let directory = usize::try_from(u32_at(4)?).ok()?;
-    let entries = usize::from(u16_at(directory)?);
-    let at = (0..entries).map(|entry| directory + 2 + entry * 12).find(|at| u16_at(*at) == Some(0x0112))?;
-    u16_at(at + 8)
+    let tiff = Tiff(tiff);
+    u16::try_from(tiff.number(tiff.first()?, 0x0112)?).ok()
+}
+
+/// Width and height of the image as its camera or editor has noted them (Exif 2.32 §4.6.5, `PixelXDimension` and `PixelYDimension`).
+pub(super) fn size_in(tiff: &[u8]) -> (Option<u32>, Option<u32>) {
+    const EXIF: u16 = 0x8769;
+    let tiff = Tiff(tiff);
+    let own = tiff.first().and_then(|first| tiff.number(first, EXIF)).and_then(|at| usize::try_from(at).ok());
+    let Some(own) = own else { return (None, None) };
+    (tiff.number(own, 0xa002), tiff.number(own, 0xa003))
+}
+
+/// Exif's directories (TIFF 6.0 §2).
+struct Tiff<'a>(&'a [u8]);
+
+impl Tiff<'_> {
+    fn u16_at(&self, at: usize) -> Option<u16> {
+        let pair = [*self.0.get(at)?, *self.0.get(at.checked_add(1)?)?];
+        Some(if self.0.starts_with(b"II") { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) })
+    }
+
+    fn u32_at(&self, at: usize) -> Option<u32> {
+        let (first, second) = (u32::from(self.u16_at(at)?), u32::from(self.u16_at(at.checked_add(2)?)?));
+        Some(if self.0.starts_with(b"II") { second << 16 | first } else { first << 16 | second })
+    }
+
+    /// Where the first directory stands.
+    fn first(&self) -> Option<usize> {
+        usize::try_from(self.u32_at(4)?).ok()
+    }
+
+    /// The number with this tag in a directory.
+    fn number(&self, directory: usize, tag: u16) -> Option<u32> {
+        const LONG: u16 = 4;
+        let entries = usize::from(self.u16_at(directory)?);
+        let mut places = (0..entries).map(|entry| directory + 2 + entry * 12);
+        let at = places.find(|at| self.u16_at(*at) == Some(tag))?;
+        if self.u16_at(at + 2)? == LONG { self.u32_at(at + 8) } else { self.u16_at(at + 8).map(u32::from) }
+    }
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

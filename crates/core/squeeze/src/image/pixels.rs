@@ -105,6 +105,12 @@ fn fitting(profile: Vec<u8>, layout: Layout) -> Result<Vec<u8>, Kept> {
     if fits { Ok(profile) } else { Err(Kept::Profile) }
 }
 
+/// Whether Exif tells another size than the picture has: then browsers may show it in that, if its resolution agrees (HTML, "images",
+/// density-corrected natural size), which what goes out could not tell them.
+fn is_of_another_size(said: (Option<u32>, Option<u32>), is: (u32, u32)) -> bool {
+    said.0.is_some_and(|width| width != is.0) || said.1.is_some_and(|height| height != is.1)
+}
+
 /// Decodes a JPEG.
 pub(super) fn jpeg(file: &[u8]) -> Result<Decoded, Kept> {
     let header = jpeg_header::read(file).ok_or(Kept::Unreadable)?;
@@ -124,6 +130,9 @@ pub(super) fn jpeg(file: &[u8]) -> Result<Decoded, Kept> {
     }
     if header.orientation > 1 {
         return Err(Kept::Kind("a JPEG to be turned"));
+    }
+    if is_of_another_size(header.said, (header.width, header.height)) {
+        return Err(Kept::Kind("a JPEG that Exif gives another size"));
     }
     let space = if layout == Layout::Grey { ColorSpace::Luma } else { ColorSpace::RGB };
     let options = DecoderOptions::default()
@@ -176,9 +185,14 @@ pub(super) fn png(file: &[u8]) -> Result<Decoded, Kept> {
     // Whatever follows the pixels must be right too: a file that is cut is the browser's to judge.
     reader.finish().map_err(unreadable)?;
     // PNG 3, §11.3.5.3: before the pixels or after them.
-    let turned = |exif: &[u8]| jpeg_header::orientation_in(exif).is_some_and(|orientation| orientation > 1);
-    if reader.info().exif_metadata.as_deref().is_some_and(turned) {
-        return Err(Kept::Kind("a PNG to be turned"));
+    if let Some(exif) = reader.info().exif_metadata.as_deref() {
+        if jpeg_header::orientation_in(exif).is_some_and(|orientation| orientation > 1) {
+            return Err(Kept::Kind("a PNG to be turned"));
+        }
+        let (width, height) = (reader.info().width, reader.info().height);
+        if is_of_another_size(jpeg_header::size_in(exif), (width, height)) {
+            return Err(Kept::Kind("a PNG that Exif gives another size"));
+        }
     }
     bytes.truncate(frame.buffer_size());
     let (layout, bytes) = match frame.color_type {

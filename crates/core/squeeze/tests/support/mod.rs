@@ -87,6 +87,13 @@ pub fn with_orientation(jpeg: &[u8], orientation: u8) -> Vec<u8> {
     with_segment(jpeg, 0xe1, &tiff)
 }
 
+/// The same JPEG with a size of its own in Exif: one directory that points to the other, which has `PixelXDimension`.
+pub fn with_width_in_exif(jpeg: &[u8], width: u16) -> Vec<u8> {
+    let first = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x87\x69\0\x04\0\0\0\x01\0\0\0\x1a\0\0\0\0";
+    let second = [&b"\0\x01\xa0\x02\0\x03\0\0\0\x01"[..], &width.to_be_bytes(), &[0; 6]].concat();
+    with_segment(jpeg, 0xe1, &[&first[..], &second].concat())
+}
+
 /// The same PNG, to be turned; told before the pixels, or after them.
 pub fn png_with_orientation(png: &[u8], orientation: u8, late: bool) -> Vec<u8> {
     let content =

@@ -97,6 +97,42 @@ fn selectors_match_as_in_browsers() {
 }
 
 #[test]
+fn what_has_looks_for_is_related_by_its_first_part() {
+    let html = "<div class=a><p class=q><b class=r>x</b><i class=s><u class=t>x</u></i></p></div><div class=b><em class=deep>x</em></div>";
+    for (selector, matches) in [
+        (".a:has(> .q .r)", true),
+        (".a:has(> .r)", false),
+        (".a:has(.q > .r ~ .s > .t)", true),
+        (".q:has(> .r + .s .t)", true),
+        (".a:has(+ .b .deep)", true),
+        (".a:has(~ .b > .deep)", true),
+        (".a:has(+ .b > .none)", false),
+        // What stands to the left has to be behind it, or within it, too.
+        (".q:has(.a .r)", false),
+        (".b:has(~ .a)", false),
+    ] {
+        let found = fetched(html, &format!("{selector}{{background:url(hit)}}"));
+        assert_eq!(found, if matches { "hit" } else { "" }, "{selector}");
+    }
+}
+
+#[test]
+fn fields_are_valid_by_what_stands_in_them() {
+    let html = "<input class=a required><input class=b required value=x><input class=c>";
+    for (selector, matches) in [
+        (".a:invalid", true),
+        (".a:valid", false),
+        (".b:valid", true),
+        (".b:invalid", false),
+        (".c:valid", true),
+        (".a:user-invalid", false),
+    ] {
+        let found = fetched(html, &format!("{selector}{{background:url(hit)}}"));
+        assert_eq!(found, if matches { "hit" } else { "" }, "{selector}");
+    }
+}
+
+#[test]
 fn rules_of_a_scope_hold_within_its_root() {
     let html = "<div class=s><p class=i>x</p></div><p class=o>x</p>";
     let cases = [
