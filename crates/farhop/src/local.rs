@@ -19,11 +19,11 @@ use farhop_transport::identity::Identity;
 use farhop_transport::path::End;
 use farhop_transport::quic::{Listener, Peers};
 use farhop_transport::socket::link;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::ground::epoch;
 use crate::log::{self, Log};
+use crate::signals::{Signals, Told};
 use crate::{ca, output, remote};
 
 /// Runs both ends on this machine with a satellite link in software between them.
@@ -194,10 +194,11 @@ async fn serve(
     if !running.connected(Duration::from_secs(30)).await {
         bail!("the ends did not find each other over the link '{}'", profile.name);
     }
+    let signals = Signals::listen()?;
     for address in running.addresses() {
         output::say(&format!("farhop: proxy on {address}, link {}", profile.name))?;
     }
-    until_told(&running, &ground, arguments, settings, log).await?;
+    until_told(&running, &ground, arguments, settings, log, signals).await;
     running.stop().await;
     // Waited for, so that the control socket's file is gone.
     tasks.shutdown().await;
@@ -212,17 +213,14 @@ async fn until_told(
     arguments: &Arguments,
     mut settings: LocalSettings,
     log: &Log,
-) -> anyhow::Result<()> {
+    mut signals: Signals,
+) {
     // Where the CA is, is a matter of the start; one that was made for this run stays.
     let started = settings.remote.clone();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     loop {
-        tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => match arguments.settings() {
+        match signals.next().await {
+            Told::End => return,
+            Told::ReadAnew => match arguments.settings() {
                 Err(error) => tracing::error!("settings stay as they are: {error:#}"),
                 Ok(Asked { settings: new, .. }) => {
                     log.set(new.remote.log.level);

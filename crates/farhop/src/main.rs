@@ -20,6 +20,7 @@ mod path;
 mod privileged;
 mod remote;
 mod remotes;
+mod signals;
 mod source;
 mod transparent;
 mod usage;

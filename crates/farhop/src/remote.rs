@@ -12,13 +12,13 @@ use farhop_settings::{RemoteSettings, Role, SettingsError, changes};
 use farhop_transport::identity::Identity;
 use farhop_transport::path::PathPlan;
 use farhop_transport::socket::udp::UdpSocket;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ca;
 use crate::first_window;
 use crate::inherited;
 use crate::limits;
 use crate::log::{self, Log};
+use crate::signals::{Signals, Told};
 use crate::source::Source;
 use crate::transparent::{self, Catching};
 
@@ -92,6 +92,7 @@ async fn serve(
         farhop_remote::start_on(listeners, settings.clone(), reach, Bus::new(), true).await?
     };
     running.grow_buffers_of(&socket);
+    let signals = Signals::listen()?;
     for address in running.addresses() {
         tracing::info!("remote is up, proxy on {address}");
     }
@@ -104,7 +105,7 @@ async fn serve(
             Some(catching)
         }
     };
-    until_told(&running, catching.as_ref(), arguments, settings, log).await?;
+    until_told(&running, catching.as_ref(), arguments, settings, log, signals).await;
     if let Some(Err(error)) = catching.as_ref().map(Catching::let_go) {
         tracing::warn!("connections are caught until the end: {error:#}");
     }
@@ -126,17 +127,14 @@ async fn until_told(
     arguments: &Arguments,
     mut settings: RemoteSettings,
     log: &Log,
-) -> anyhow::Result<()> {
+    mut signals: Signals,
+) {
     // Whether there is interception, and where the CA is, are matters of the start.
     let started = settings.clone();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     loop {
-        tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hangup.recv() => match arguments.settings() {
+        match signals.next().await {
+            Told::End => return,
+            Told::ReadAnew => match arguments.settings() {
                 Err(error) => tracing::error!("settings stay as they are: {error}"),
                 Ok(new) => {
                     log.set(new.log.level);
