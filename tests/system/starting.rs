@@ -116,20 +116,18 @@ fn a_passed_socket_that_is_no_listener_is_named() {
 }
 
 #[test]
-fn without_privileges_each_experiment_of_the_lab_says_that_it_needs_root() {
+fn without_privileges_what_the_lab_cannot_do_without_says_that_it_needs_root() {
     const NOBODY: u32 = 65534;
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::create_dir(folder.path().join("site")).unwrap();
     // The build folder may be closed to others.
     let program = folder.path().join("farhop");
     // By a program of its own: one that we had open for writing could not be run while a child of another test inherits that.
     let copied = std::process::Command::new("cp").arg(farhop().get_program()).arg(&program).status().unwrap();
     assert!(copied.success());
     let is_root = std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t");
-    let site = folder.path().join("site");
-    let site = site.to_str().unwrap();
-    for words in [&["lab", "shell", "--", "true"][..], &["lab", "compare", "--site", site], &["demo"]] {
+    // `lab compare` is none of these where the system lets anyone have namespaces.
+    for words in [&["lab", "shell", "--", "true"][..], &["demo"]] {
         let mut command = std::process::Command::new(&program);
         command.args(words).current_dir(folder.path());
         command.env("FARHOP_NODE", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/node"));
