@@ -50,7 +50,8 @@ pub(super) async fn drive(
     let course = Arc::new(Course::new(settings.streams as usize));
     let sieve = Sieve::new(head(&settings) as usize, settings.streams as usize);
     let given = Given::new(settings.windows.now());
-    let handshake = builder(&settings, given.room()).handshake(Sieved::new(socket, sieve, course.clone()));
+    let sieved = Sieved::new(socket, sieve, course.clone(), settings.clone());
+    let handshake = builder(&settings, given.room()).handshake(sieved);
     let result = match timeout(settings.head_timeout(), handshake).await {
         Ok(Ok(h2)) => {
             let driver = Driver { h2, given, scope, settings, course, arrivals: arrivals.clone() };

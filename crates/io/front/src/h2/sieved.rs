@@ -2,6 +2,7 @@
 
 use super::Course;
 use super::sieve::Sieve;
+use crate::settings::Settings;
 use crate::socket::Socket;
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -9,6 +10,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 /// Read at once of what is looked at, in bytes: heads are short, and connections are mostly idle.
 const CHUNK: usize = 4 * 1024;
@@ -22,11 +24,27 @@ pub(super) struct Sieved {
     came: BytesMut,
     /// Is to be handed on.
     out: BytesMut,
+    settings: Arc<Settings>,
+    /// Once the sending half is closed: how long what comes is still taken.
+    lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl Sieved {
-    pub(super) fn new(socket: Box<dyn Socket>, sieve: Sieve, course: Arc<Course>) -> Sieved {
-        Sieved { socket, sieve, course, came: BytesMut::new(), out: BytesMut::new() }
+    pub(super) fn new(
+        socket: Box<dyn Socket>,
+        sieve: Sieve,
+        course: Arc<Course>,
+        settings: Arc<Settings>,
+    ) -> Sieved {
+        Sieved {
+            socket,
+            sieve,
+            course,
+            came: BytesMut::new(),
+            out: BytesMut::new(),
+            settings,
+            lingering: None,
+        }
     }
 }
 
@@ -36,7 +54,7 @@ impl AsyncRead for Sieved {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Sieved { socket, sieve, course, came, out } = self.get_mut();
+        let Sieved { socket, sieve, course, came, out, .. } = self.get_mut();
         loop {
             if out.has_remaining() {
                 let count = out.len().min(buffer.remaining());
@@ -97,7 +115,25 @@ impl AsyncWrite for Sieved {
         Pin::new(&mut self.socket).poll_flush(cx)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
+    /// Closes in stages (RFC 9112 §9.6), as `serial` does: the sending half first, then, when the client has closed as well or time is
+    /// up, the rest. Closing at once would answer what it still says (a stream it wants no more) with a reset, and that can destroy what
+    /// it has not read.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Sieved { socket, came, settings, lingering, .. } = self.get_mut();
+        let time_is_up = match lingering {
+            Some(time_is_up) => time_is_up,
+            None => {
+                ready!(Pin::new(&mut *socket).poll_shutdown(cx))?;
+                lingering.insert(Box::pin(sleep(settings.linger())))
+            }
+        };
+        while time_is_up.as_mut().poll(cx).is_pending() {
+            came.clear();
+            came.reserve(CHUNK);
+            if ready!(pin!(socket.read_buf(came)).poll(cx))? == 0 {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }

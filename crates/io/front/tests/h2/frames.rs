@@ -3,14 +3,17 @@
 use crate::support::{HOST, head};
 use farhop_front::{Connection, Exchange, Protocol, Scope, Settings};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
+const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
@@ -33,9 +36,13 @@ struct Client(DuplexStream);
 
 impl Client {
     async fn new() -> (Client, Connection) {
+        Client::new_with(Settings::default()).await
+    }
+
+    async fn new_with(settings: Settings) -> (Client, Connection) {
         let (mut near, far) = duplex(1 << 20);
         let scope = Scope::new(HOST, 443).unwrap();
-        let connection = Connection::within(far, Protocol::Http2, scope, Arc::new(Settings::default()));
+        let connection = Connection::within(far, Protocol::Http2, scope, Arc::new(settings));
         near.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         let mut client = Client(near);
         client.send(&frame(SETTINGS, 0, 0, &[])).await;
@@ -372,9 +379,11 @@ async fn fields_on_a_stream_that_the_server_alone_has_ended_cost_nobody_anything
     assert_eq!(client.read(DATA).await, (3, b"x".to_vec()));
 }
 
-#[tokio::test(start_paused = true)]
+// In real time: the client is never idle, so that a paused clock would never advance.
+#[tokio::test]
 async fn an_upload_in_tiny_frames_that_nobody_reads_holds_no_more_memory_than_its_window() {
-    let (mut client, mut connection) = Client::new().await;
+    let linger = Some(Duration::from_millis(50));
+    let (mut client, mut connection) = Client::new_with(Settings { linger, ..Settings::default() }).await;
     client.send(&frame(HEADERS, END_HEADERS, 1, &block(&PROPER))).await;
     let exchange = connection.next_request().await.unwrap().unwrap();
     // Each takes some 256 bytes of memory: within a window of 4 MB there would be room for a gigabyte of them.
@@ -421,4 +430,22 @@ async fn what_clients_leave_bare_in_a_path_is_encoded_and_a_fragment_is_malforme
             assert_eq!(client.read(RST_STREAM).await.0, 1, "{path}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_has_ended_still_takes_what_its_client_says_for_a_while() {
+    let (mut client, mut connection) = Client::new().await;
+    client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&PROPER))).await;
+    let mut exchange = connection.next_request().await.unwrap().unwrap();
+    exchange.responder.close_after();
+    exchange.responder.respond(head(200, &[]), "bye".into()).await.unwrap();
+    drop(exchange.body);
+    let (_, ping) = client.read(PING).await;
+    client.send(&frame(PING, ACK, 0, &ping)).await;
+    client.read(GOAWAY).await;
+    client.0.read_to_end(&mut Vec::new()).await.unwrap();
+    // A stream it wants no more of: a reset in answer to that would take from it what it has not read.
+    client.send(&frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).await;
+    assert!(connection.next_request().await.unwrap().is_none());
+    assert!(client.0.write_all(&[0]).await.is_err(), "but not for ever");
 }

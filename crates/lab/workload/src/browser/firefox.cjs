@@ -125,7 +125,8 @@ async function describe({ request, response, failure, start, end, next }, browse
     sha256: null,
     bytes: null,
     decoded: null,
-    start_ms: (clock.fetchStart || start) - origin,
+    // That it began is heard later than it did.
+    start_ms: (clock.fetchStart || Math.min(start, clock.requestStart || start)) - origin,
     sent_ms: at(clock.requestStart),
     first_byte_ms: at(clock.responseStart),
     end_ms: end === null ? null : (clock.responseEnd || end) - origin,
