@@ -532,7 +532,7 @@ impl Bundle {
     fn reader(self: &Arc<Self>, wish: &Wish, head: &ResponseHead, treatment: &Treatment) -> Option<Page> {
         let decoded = matches!(treatment, Treatment::Recode(_));
         if wish.hint.destination == Destination::Frame {
-            let frame = wish.reading.frame(&wish.hint, &wish.head, head).filter(|_| is_document(head))?;
+            let frame = wish.reading.frame(&wish.hint.url, &wish.head, head).filter(|_| is_document(head))?;
             let frame = Arc::new(frame);
             self.remember_frame(&frame, &wish.unasked.url);
             return Page::document(self, frame, head, decoded);

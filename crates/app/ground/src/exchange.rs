@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_page};
+use farhop_bundle::{Eagerness, Noted, Urgency, is_navigation, opens_frame, opens_page};
 use farhop_events::{Event, ExchangeId};
 use farhop_htotp::frame::{Class, Failure, Priority, Resume};
 use farhop_htotp::head::HeldPage;
@@ -26,7 +26,7 @@ use crate::manifest::{self, Judged};
 use crate::named::{Named, Shown};
 use crate::origins::{Asked, Informed, OriginBody, Response};
 use crate::owner::{Known, Owner};
-use crate::page::{Page, is_page};
+use crate::page::{Page, is_document, is_page};
 use crate::reading::Reading;
 use crate::recent::Read;
 use crate::stock::Former;
@@ -411,12 +411,20 @@ impl Exchange {
         let decided = reading.read(|document| document.neighbours(&url));
         let is_there = head.status == StatusCode::OK;
         let part = is_there.then(|| reading.unforeseen(&url, &self.request.fields, head)).flatten();
-        if decided.is_empty() && part.is_none() {
+        // Put there by a script, or not sent unasked: it sets a cookie.
+        let is_frame = opens_frame(&self.request.fields) && is_document(head);
+        let frame = is_frame.then(|| reading.frame(&url, &self.request, head)).flatten();
+        if decided.is_empty() && part.is_none() && frame.is_none() {
             return None;
         }
         let bundle = Bundle::new(&self.carrier, &self.owner, known, page, at.as_str(), allowance, false);
         bundle.add(&reading, decided, sender);
-        Page::part(&bundle, reading, part?, head, matches!(treatment, Treatment::Recode(_)))
+        let decoded = matches!(treatment, Treatment::Recode(_));
+        if let Some(frame) = frame.map(Arc::new) {
+            bundle.remember_frame(&frame, &url);
+            return Page::document(&bundle, frame, head, decoded);
+        }
+        Page::part(&bundle, reading, part?, head, decoded)
     }
 
     /// What the request shows of the user's browser.

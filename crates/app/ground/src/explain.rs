@@ -318,7 +318,7 @@ async fn read_part(
         return Ok(());
     }
     if part.hint.destination == Destination::Frame {
-        let Some(frame) = part.reading.frame(&part.hint, &request, &head).filter(|_| is_document(&head))
+        let Some(frame) = part.reading.frame(&part.hint.url, &request, &head).filter(|_| is_document(&head))
         else {
             return Ok(());
         };

@@ -66,3 +66,46 @@ async fn what_the_browser_asks_for_unforeseen_is_read_along_too() {
     let stranger = pair.get(&asked_by("/extra/one.js", "http://else.test/".into())).await;
     assert_eq!(stranger.promised_paths(), [""; 0], "not of a page that was read");
 }
+
+#[tokio::test]
+async fn the_document_of_a_frame_that_the_browser_asks_for_by_itself_is_read() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        let html = format!("<img src={}.png>", peer.path());
+        let fields = match peer.path() {
+            "/named" => "content-type: text/html | set-cookie: a=b",
+            "/nowhere" => "content-type: text/html | x-frame-options: DENY",
+            "/text" => "content-type: text/plain",
+            _ => "content-type: text/html",
+        };
+        peer.answer(fields, html).await;
+        Some(peer)
+    }
+    let page = "<link rel=icon href=data:,><iframe src=/named></iframe><iframe sandbox src=/alone></iframe>";
+    let origin = site("content-type: text/html", page, answer).await;
+    let pair = Pair::new(&[]).await;
+    let page = navigate(&origin, "/");
+    assert_eq!(pair.get(&page).await.promised_paths(), ["/named", "/alone"]);
+    let asked_by = |path: &str, dest: &str, referer: &str| {
+        let mut asked = navigate(&origin, path);
+        asked.fields.insert("sec-fetch-dest", dest.parse().unwrap());
+        asked.fields.insert("referer", referer.parse().unwrap());
+        asked
+    };
+    // It was not sent unasked, since it sets a cookie.
+    let named = asked_by("/named", "iframe", &page.url());
+    let reply = pair.get(&named).await;
+    assert_eq!(reply.promised_paths(), ["/named.png"]);
+    assert_eq!(reply.promises[0].1.fields["referer"], *named.url());
+    let of_a_script = pair.get(&asked_by("/of-a-script", "iframe", &page.url())).await;
+    assert_eq!(of_a_script.promised_paths(), ["/of-a-script.png"]);
+    for (path, dest, referer) in [
+        ("/alone", "iframe", &*page.url()),
+        ("/nowhere", "iframe", &*page.url()),
+        ("/text", "iframe", &*page.url()),
+        ("/no-frame", "empty", &*page.url()),
+        ("/elsewhere", "iframe", "http://else.test/"),
+    ] {
+        let reply = pair.get(&asked_by(path, dest, referer)).await;
+        assert_eq!(reply.promised_paths(), [""; 0], "{path} {dest}");
+    }
+}

@@ -30,7 +30,7 @@ pub use evidence::{Eagerness, Evidence, Finding, Known};
 pub use family::Family;
 pub use first_party::FirstParty;
 pub use likeness::Likeness;
-pub use loads::{LoadId, is_attachment, opens_page};
+pub use loads::{LoadId, is_attachment, opens_frame, opens_page};
 pub use matching::{Mismatch, PRIVATE_TO, compare, is_navigation, is_speculative, sameness, unfamiliar};
 pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
 pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};

@@ -38,6 +38,11 @@ pub fn opens_page(method: &Method, request: &HeaderMap) -> bool {
     matches!(*method, Method::GET | Method::POST) && is_navigation(request) && !is_speculative(request)
 }
 
+/// Whether a request says that it is for a document in a frame; over plain HTTP none does.
+pub fn opens_frame(request: &HeaderMap) -> bool {
+    request.get("sec-fetch-dest").is_some_and(|dest| *dest == "iframe" || *dest == "frame")
+}
+
 /// Whether browsers save an answer as a file where they would show another (RFC 6266 §4.2: unknown types count as
 /// attachments).
 pub fn is_attachment(response: &HeaderMap) -> bool {

@@ -360,15 +360,15 @@ impl Document {
         &self.context().options.viewport
     }
 
-    /// Whether the document in the frame that `hint` names is sandboxed into an origin of its own, so that nothing that
-    /// it names is asked for with the fields that this page's origin would give.
-    pub fn is_opaque(&self, hint: &Hint) -> bool {
-        self.context().sandboxes.of(&hint.url).is_opaque
+    /// Whether the document of `url` in a frame is sandboxed into an origin of its own, so that nothing that it names is asked
+    /// for with the fields that this page's origin would give.
+    pub fn is_opaque(&self, url: &Url) -> bool {
+        self.context().sandboxes.of(url).is_opaque
     }
 
-    /// Whether the document in the frame that `hint` names runs its scripts: [`Options::scripting`] of that.
-    pub fn runs_scripts(&self, hint: &Hint) -> bool {
-        self.context().options.scripting && !self.context().sandboxes.of(&hint.url).is_scriptless
+    /// Whether the document of `url` in a frame runs its scripts: [`Options::scripting`] of that.
+    pub fn runs_scripts(&self, url: &Url) -> bool {
+        self.context().options.scripting && !self.context().sandboxes.of(url).is_scriptless
     }
 
     /// What is known of its frames.

@@ -30,7 +30,7 @@ impl Bundle {
     }
 
     /// The document in a frame is read, and what it names is remembered.
-    pub(super) fn remember_frame(&self, frame: &Reading, url: &Url) {
+    pub(crate) fn remember_frame(&self, frame: &Reading, url: &Url) {
         let Some(opener) = self.carrier.opener(self.owner.user) else { return };
         let pages = &self.carrier.ground.pages;
         pages.recall(&opener, Shown::Frame, url).into_iter().for_each(|before| frame.recall(before));
@@ -66,7 +66,7 @@ impl Bundle {
         let before = pages.recall(&opener, Shown::Frame, &unasked.url);
         let Some(before) = before.filter(|before| before.is_told_by(&held.validators)) else { return };
         let (Some(head), Some(request)) = (before.confirmed_by(said), request_head(unasked)) else { return };
-        let Some(frame) = reading.frame(hint, &request, &head).map(Arc::new) else { return };
+        let Some(frame) = reading.frame(&hint.url, &request, &head).map(Arc::new) else { return };
         self.keep_again(&frame, frame.again(&before));
         if let Some(named) = frame.named() {
             pages.note(opener, Shown::Frame, unasked.url.clone(), &named);

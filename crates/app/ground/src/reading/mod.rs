@@ -111,20 +111,15 @@ impl Reading {
         document.obey(content_policies(&response.fields));
     }
 
-    /// Of the document in the frame that `hint` named. `None` where frames are too deep, where the browser may not show
+    /// Of the document in a frame, which was named as `url`. `None` where frames are too deep, where the browser may not show
     /// it, and where it has an origin of its own: all that such a document names is asked for with other fields.
-    pub(crate) fn frame(
-        &self,
-        hint: &Hint,
-        request: &RequestHead,
-        response: &ResponseHead,
-    ) -> Option<Reading> {
+    pub(crate) fn frame(&self, url: &Url, request: &RequestHead, response: &ResponseHead) -> Option<Reading> {
         let scripting = {
             let document = lock(&self.document);
-            if is_confined(&response.fields) || document.is_opaque(hint) {
+            if is_confined(&response.fields) || document.is_opaque(url) {
                 return None;
             }
-            document.runs_scripts(hint)
+            document.runs_scripts(url)
         };
         let standing = self.standing.frame(request, response)?;
         let own = options(request, response, standing.known());

@@ -69,8 +69,8 @@ fn documents_with_an_origin_of_their_own_are_not_read() {
     let page = page();
     let frame = named(&page, "<iframe src=/f></iframe>");
     let sandboxed = named(&page, "<iframe sandbox src=/s></iframe>");
-    assert!(page.frame(&sandboxed, &request("/s"), &answer(&[])).is_none());
-    let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
+    assert!(page.frame(&sandboxed.url, &request("/s"), &answer(&[])).is_none());
+    let read = |name, value| page.frame(&frame.url, &request("/f"), &answer(&[(name, value)])).is_some();
     assert!(!read("content-security-policy", "default-src 'self'; Sandbox allow-scripts"));
     assert!(read("content-security-policy", "default-src 'self'"));
 }
@@ -161,7 +161,7 @@ fn xhtml_is_read_as_xml() {
 fn frames_that_say_where_they_may_be_shown_are_not_read() {
     let page = page();
     let frame = named(&page, "<iframe src=/f></iframe>");
-    let read = |name, value| page.frame(&frame, &request("/f"), &answer(&[(name, value)])).is_some();
+    let read = |name, value| page.frame(&frame.url, &request("/f"), &answer(&[(name, value)])).is_some();
     assert!(!read("x-frame-options", "DENY"));
     assert!(!read("content-security-policy", "frame-ancestors 'none'"));
 }
@@ -171,7 +171,7 @@ fn a_frame_that_runs_no_scripts_shows_what_stands_in_noscript() {
     let read = |sandbox: &str| {
         let page = page();
         let frame = named(&page, &format!("<iframe sandbox='{sandbox}' src=/f></iframe>"));
-        let frame = page.frame(&frame, &request("/f"), &answer(&[])).unwrap();
+        let frame = page.frame(&frame.url, &request("/f"), &answer(&[])).unwrap();
         let html = b"<noscript><img src=a.png></noscript><script type=module>import './m.js'</script>";
         names(&frame.read(|document| document.html(html))).join(" ")
     };
@@ -189,10 +189,10 @@ fn frames_are_read_however_deep_honest_pages_nest_them_but_in_no_circle() {
         let fetched: Vec<_> =
             decided.iter().filter(|one| matches!(one.decision, Decision::Fetch(..))).collect();
         assert_eq!(fetched.iter().map(|one| one.hint.url.path()).collect::<Vec<_>>(), [&*path]);
-        around = around.frame(&fetched[0].hint, &request(&path), &answer(&[])).unwrap();
+        around = around.frame(&fetched[0].hint.url, &request(&path), &answer(&[])).unwrap();
     }
     let deepest = named(&around, "<iframe src=/deeper></iframe>");
-    assert!(around.frame(&deepest, &request("/deeper"), &answer(&[])).is_none());
+    assert!(around.frame(&deepest.url, &request("/deeper"), &answer(&[])).is_none());
 }
 
 #[test]
@@ -200,14 +200,14 @@ fn frames_spend_the_budget_of_their_page() {
     let page = page();
     let framed = named(&page, "<iframe src=/f></iframe>");
     let styled = b"<p style='background:url(a.png)'>x</p>";
-    let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
+    let frame = page.frame(&framed.url, &request("/f"), &answer(&[])).unwrap();
     assert_eq!(names(&frame.read(|document| document.html(styled))), ["/a.png"]);
     let slow = ":not(:has(.a)) ~ * ~ *{background:url(b.png)}".repeat(2_000);
     let html = format!("<style>{slow}</style>{}", "<p></p>".repeat(20_000));
     page.read(|document| document.html(html.as_bytes()));
     page.read(Document::html_end);
     assert_eq!(page.standing.matching().left(), 0);
-    let frame = page.frame(&framed, &request("/f"), &answer(&[])).unwrap();
+    let frame = page.frame(&framed.url, &request("/f"), &answer(&[])).unwrap();
     assert!(frame.read(|document| document.html(styled)).is_empty());
 }
 

@@ -27,7 +27,7 @@ fn sandboxed_frames_are_opaque_unless_their_origin_is_allowed() {
           <iframe src=d.html sandbox='allow-scripts ALLOW-same-origin'></iframe>",
     );
     assert_eq!(names(&hints), ["dir/a.html", "dir/b.html", "dir/c.html", "dir/d.html"]);
-    let opaque: Vec<bool> = hints.iter().map(|hint| document.is_opaque(hint)).collect();
+    let opaque: Vec<bool> = hints.iter().map(|hint| document.is_opaque(&hint.url)).collect();
     assert_eq!(opaque, [false, true, true, false]);
 }
 
@@ -50,7 +50,7 @@ fn what_a_document_in_an_attribute_names_is_the_pages() {
     let mut document = Document::new(&page(), Some("utf-8"), options());
     let hints = document.html(html.as_bytes());
     let frame = hints.iter().find(|hint| hint.destination == Destination::Frame).unwrap();
-    assert!(document.is_opaque(frame));
+    assert!(document.is_opaque(&frame.url));
 }
 
 #[test]
@@ -99,14 +99,14 @@ fn frames_that_run_no_scripts_are_told() {
                  <iframe sandbox=allow-same-origin srcdoc='<iframe src=d></iframe>'></iframe>";
     let mut document = Document::new(&page(), None, options());
     let hints = document.html(html);
-    let told: Vec<bool> = hints.iter().map(|hint| document.runs_scripts(hint)).collect();
+    let told: Vec<bool> = hints.iter().map(|hint| document.runs_scripts(&hint.url)).collect();
     assert_eq!(
         (names(&hints).join(" ").as_str(), told),
         ("dir/a dir/b dir/c dir/d", vec![true, false, true, false])
     );
     let mut within = Document::new(&page(), None, Options { scripting: false, ..options() });
     let frame = &within.html(b"<iframe src=e></iframe>")[0];
-    assert!(!within.runs_scripts(frame), "nor does what stands in one of these");
+    assert!(!within.runs_scripts(&frame.url), "nor does what stands in one of these");
 }
 
 #[test]
