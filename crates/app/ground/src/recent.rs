@@ -1,5 +1,5 @@
-//! Pages that were read a moment ago, for what their browser asks for although nobody foresaw it: that may tell what it
-//! will ask for next. They are forgotten after that moment, whether anything else is asked for or not.
+//! Pages that were read a moment ago, and the documents in their frames, for what their browser asks for although nobody foresaw
+//! it: that may tell what it will ask for next. They are forgotten after that moment, whether anything else is asked for or not.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ use crate::reading::Reading;
 
 /// How long a page is remembered: what its scripts ask for when they begin comes within seconds.
 const KEPT: Duration = Duration::from_secs(30);
-/// Pages remembered for all users together, and bytes of what was read of them; the oldest go first.
-const MOST: usize = 256;
+/// Documents remembered for all users together, and bytes of what was read of them; the oldest go first, pages with their frames.
+const MOST: usize = 1024;
 const BYTES: usize = 32 << 20;
 
 /// See the module. Clones are the same.
@@ -30,9 +30,10 @@ struct Entry {
     at: Instant,
 }
 
-/// A page that was read.
+/// A document that was read.
 #[derive(Clone)]
 pub(crate) struct Read {
+    /// The request that opened the page that it is, or that it is in.
     pub(crate) page: ExchangeId,
     pub(crate) url: Url,
     pub(crate) reading: Arc<Reading>,
@@ -40,18 +41,25 @@ pub(crate) struct Read {
 }
 
 impl Recent {
-    /// `owner` has opened this page at `now`, and its reading begins.
+    /// `owner` has opened this document at `now`, and its reading begins.
     pub(crate) fn note(&self, owner: &Owner, mut read: Read, now: Instant) {
         read.url.set_fragment(None);
         let mut entries = lock(&self.0);
         // Loads of one document do not go on side by side.
-        entries.retain(|entry| entry.owner != *owner || entry.read.url != read.url);
+        let is_framed = read.reading.is_framed();
+        entries.retain(|entry| {
+            entry.owner != *owner || entry.read.url != read.url || entry.is_framed() != is_framed
+        });
+        let newest = read.page;
         entries.push_back(Entry { owner: owner.clone(), read, at: now });
         // What has been read since is weighed now; each page has bounds of its own.
         let mut bytes: usize = entries.iter().map(Entry::size).sum();
         while entries.len() > MOST || (bytes > BYTES && entries.len() > 1) {
             let Some(oldest) = entries.pop_front() else { break };
             bytes = bytes.saturating_sub(oldest.size());
+            if !oldest.is_framed() && oldest.read.page != newest {
+                entries.retain(|entry| entry.read.page != oldest.read.page);
+            }
         }
         drop(entries);
         let entries = Arc::downgrade(&self.0);
@@ -63,21 +71,27 @@ impl Recent {
         });
     }
 
-    /// The page for which `owner` asks with these fields, as far as `Referer` says: it names the page, or, of what a
-    /// stylesheet or module asks for, a file of the same origin; the page opened last, then.
+    /// The document for which `owner` asks with these fields, as far as `Referer` says: it names the document, or, of what a
+    /// stylesheet or module asks for, a file of the same origin; the page opened last, then, and where there is none the frame.
     pub(crate) fn page_of(&self, owner: &Owner, request: &HeaderMap, now: Instant) -> Option<Read> {
         let referer = Url::parse(request.get(header::REFERER)?.to_str().ok()?).ok()?;
         let entries = lock(&self.0);
         let own = || entries.iter().rev().filter(|entry| entry.owner == *owner && now < entry.at + KEPT);
         let named = own().find(|entry| entry.read.url == referer);
-        let found = named.or_else(|| own().find(|entry| entry.read.url.origin() == referer.origin()));
+        let there = || own().filter(|entry| entry.read.url.origin() == referer.origin());
+        let found = named.or_else(|| there().find(|entry| !entry.is_framed())).or_else(|| there().next());
         found.map(|entry| entry.read.clone())
     }
 }
 
 impl Entry {
+    fn is_framed(&self) -> bool {
+        self.read.reading.is_framed()
+    }
+
+    /// What was read of a frame counts as read of its page.
     fn size(&self) -> usize {
-        self.read.reading.size()
+        if self.is_framed() { 0 } else { self.read.reading.size() }
     }
 }
 
@@ -90,21 +104,26 @@ mod tests {
     use super::*;
     use farhop_htotp::{RequestHead, ResponseHead};
     use http::{Method, StatusCode};
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::time::SystemTime;
 
     fn owner(user: u64) -> Owner {
         Owner { remote: "ship".into(), user }
     }
 
-    /// A page at this place, of which so many bytes were read.
-    fn read(path: &str, bytes: usize) -> Read {
-        let request = RequestHead {
+    fn request(path: &str) -> RequestHead {
+        RequestHead {
             method: Method::GET,
             scheme: "http".into(),
             authority: "site.test".into(),
             path: path.into(),
             fields: HeaderMap::new(),
-        };
+        }
+    }
+
+    /// A page at this place, of which so many bytes were read.
+    fn read(path: &str, bytes: usize) -> Read {
+        let request = request(path);
         let url = Url::parse(&request.url()).unwrap();
         let known = Arc::default();
         let noted = farhop_bundle::Cookies::default().note_request(&url, &request.fields, SystemTime::now());
@@ -114,7 +133,18 @@ mod tests {
         let response = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
         let reading = Reading::page(&request, &response, &noted, &known, &settings.bundle).unwrap();
         reading.weigh(bytes);
-        Read { page: ExchangeId(1), url, reading: Arc::new(reading), allowance: Allowance::new(0) }
+        static PAGES: AtomicU64 = AtomicU64::new(0);
+        let page = ExchangeId(PAGES.fetch_add(1, Relaxed));
+        Read { page, url, reading: Arc::new(reading), allowance: Allowance::new(0) }
+    }
+
+    /// A frame of `page` at this place.
+    fn framed(page: &Read, path: &str) -> Read {
+        let request = request(path);
+        let url = Url::parse(&request.url()).unwrap();
+        let response = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
+        let frame = page.reading.frame(&url, &request, &response).unwrap();
+        Read { url, reading: Arc::new(frame), ..page.clone() }
     }
 
     fn asking(path: &str) -> HeaderMap {
@@ -133,6 +163,24 @@ mod tests {
         tokio::time::sleep(KEPT / 2 + Duration::from_millis(1)).await;
         assert!(alive.upgrade().is_none());
         assert_eq!(lock(&recent.0).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_are_found_by_their_own_name_and_go_with_their_page() {
+        let (recent, now) = (Recent::default(), Instant::now());
+        let page = read("/", 1);
+        recent.note(&owner(1), page.clone(), now);
+        recent.note(&owner(1), framed(&page, "/frame"), now);
+        recent.note(&owner(1), framed(&page, "/"), now);
+        let found = |path: &str| recent.page_of(&owner(1), &asking(path), now).unwrap();
+        assert_eq!(found("/frame").url.path(), "/frame");
+        assert!(!found("/a.css").reading.is_framed(), "it may be of either");
+        recent.note(&owner(2), read("/larger", 2 * BYTES), now);
+        assert_eq!(lock(&recent.0).len(), 1);
+        for number in 0..2 * MOST {
+            recent.note(&owner(2), framed(&page, &format!("/{number}")), now);
+        }
+        assert_eq!(lock(&recent.0).len(), MOST);
     }
 
     #[tokio::test(start_paused = true)]

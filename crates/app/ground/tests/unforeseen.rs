@@ -72,6 +72,10 @@ async fn the_document_of_a_frame_that_the_browser_asks_for_by_itself_is_read() {
     async fn answer(mut peer: Peer) -> Option<Peer> {
         let html = format!("<img src={}.png>", peer.path());
         let fields = match peer.path() {
+            "/of-a-script.js" => {
+                peer.answer("content-type: text/javascript", "import './imported.js'; go()").await;
+                return Some(peer);
+            }
             "/named" => "content-type: text/html | set-cookie: a=b",
             "/nowhere" => "content-type: text/html | x-frame-options: DENY",
             "/text" => "content-type: text/plain",
@@ -96,8 +100,11 @@ async fn the_document_of_a_frame_that_the_browser_asks_for_by_itself_is_read() {
     let reply = pair.get(&named).await;
     assert_eq!(reply.promised_paths(), ["/named.png"]);
     assert_eq!(reply.promises[0].1.fields["referer"], *named.url());
-    let of_a_script = pair.get(&asked_by("/of-a-script", "iframe", &page.url())).await;
-    assert_eq!(of_a_script.promised_paths(), ["/of-a-script.png"]);
+    let of_a_script = asked_by("/of-a-script", "iframe", &page.url());
+    assert_eq!(pair.get(&of_a_script).await.promised_paths(), ["/of-a-script.png"]);
+    // What its own scripts ask for is its.
+    let its_script = pair.get(&asked_by("/of-a-script.js", "script", &of_a_script.url())).await;
+    assert_eq!(its_script.promised_paths(), ["/imported.js"]);
     for (path, dest, referer) in [
         ("/alone", "iframe", &*page.url()),
         ("/nowhere", "iframe", &*page.url()),

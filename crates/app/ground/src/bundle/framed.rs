@@ -6,12 +6,14 @@ use std::sync::Arc;
 use farhop_bundle::{Decision, Unasked, is_navigation};
 use farhop_page::{Confidence, Destination, Hint};
 use http::header::{self, HeaderMap};
+use tokio::time::Instant;
 use url::Url;
 
 use super::{Bundle, held_stale, is_held, request_head};
 use crate::mirror::Stale;
 use crate::named::Shown;
 use crate::reading::{Decided, Reading};
+use crate::recent::Read;
 
 impl Bundle {
     /// Keeps what was decided about what was named before, by what has not changed: of what was guessed then, what was right is held.
@@ -29,8 +31,11 @@ impl Bundle {
         self.keep(reading, decided);
     }
 
-    /// The document in a frame is read, and what it names is remembered.
-    pub(crate) fn remember_frame(&self, frame: &Reading, url: &Url) {
+    /// The document in a frame is read: it is remembered, and what it names.
+    pub(crate) fn remember_frame(&self, frame: &Arc<Reading>, url: &Url) {
+        let (reading, allowance) = (Arc::clone(frame), self.allowance.clone());
+        let read = Read { page: self.page, url: url.clone(), reading, allowance };
+        self.carrier.ground.recent.note(&self.owner, read, Instant::now());
         let Some(opener) = self.carrier.opener(self.owner.user) else { return };
         let pages = &self.carrier.ground.pages;
         pages.recall(&opener, Shown::Frame, url).into_iter().for_each(|before| frame.recall(before));

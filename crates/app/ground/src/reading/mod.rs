@@ -281,7 +281,8 @@ impl Reading {
         let mut document = lock(&self.document);
         let assumed = document.viewport().clone();
         document.asked(url);
-        if *document.viewport() != assumed {
+        // A frame is no window.
+        if *document.viewport() != assumed && !self.is_framed() {
             self.standing.known().learn_screen(agent(request), document.viewport());
         }
     }
