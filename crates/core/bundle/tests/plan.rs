@@ -8,7 +8,6 @@ use farhop_page::{
     Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Options, Scanner, Source, Timing,
     link_hints,
 };
-use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use support::planned::{Planned, page, plan, plan_of};
 use support::{CHROMIUM, FIREFOX, at, by, fields, hint, image, url};
@@ -274,55 +273,6 @@ fn a_page_of_a_hundred_thousand_hints_gets_no_more_than_its_budget() {
     assert_eq!(fetched, Budget::default().max_requests);
 }
 
-const UNCACHEABLE: [(&str, &str); 1] = [("cache-control", "no-store")];
-
-/// The same file as an image and as something that scripts fetch.
-fn twice() -> (Hint, Hint) {
-    let image = image("http://site.test/a");
-    (image.clone(), hint(image.url, Destination::Fetch, Mode::Cors, Source::Preload))
-}
-
-#[test]
-fn an_uncacheable_response_is_not_fetched_unasked_twice_for_one_page() {
-    let (image, fetch) = twice();
-    for response in [
-        &UNCACHEABLE[..],
-        &[("cache-control", "no-cache"), ("etag", "\"1\"")],
-        &[("cache-control", "max-age=0")],
-        &[("vary", "*"), ("cache-control", "max-age=60")],
-    ] {
-        let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
-        let request = plan.only(&image).unwrap();
-        assert_eq!(plan.only(&fetch), Err(Skip::UncacheableTwice), "it may turn out to be so");
-        plan.plan.answered(&request, StatusCode::OK, &fields(response), at(1));
-        assert_eq!(plan.only(&fetch), Err(Skip::UncacheableTwice), "{response:?}");
-        assert_eq!(plan.only(&image), Err(Skip::Duplicate));
-    }
-}
-
-#[test]
-fn what_the_browser_reuses_is_promised_once_and_what_it_must_keep_twice_is_fetched_twice() {
-    let (image, fetch) = twice();
-    let mut one = plan(FIREFOX, &[], &[], Budget::default());
-    let request = one.only(&image).unwrap();
-    one.plan.answered(&request, StatusCode::OK, &fields(&[("cache-control", "max-age=60")]), at(1));
-    assert_eq!(one.only(&fetch), Err(Skip::Duplicate));
-    let mut two = plan(FIREFOX, &[], &[], Budget::default());
-    let request = two.only(&image).unwrap();
-    let varied = [("cache-control", "max-age=60"), ("vary", "accept")];
-    two.plan.answered(&request, StatusCode::OK, &fields(&varied), at(1));
-    assert!(two.only(&fetch).is_ok());
-}
-
-#[test]
-fn the_same_image_in_the_page_and_in_its_sheet_is_one_request() {
-    let mut plan = plan(CHROMIUM, &[], &[], Budget::default());
-    let image = image("http://site.test/a.png");
-    assert!(plan.only(&image).is_ok());
-    let sheet = by(image, Initiator::Sheet(url("http://site.test/a.css")));
-    assert_eq!(plan.only(&sheet), Err(Skip::Duplicate));
-}
-
 #[test]
 fn a_frame_that_is_upgraded_is_told_what_plain_http_would_be() {
     let policy = [("content-security-policy", "upgrade-insecure-requests")];
@@ -498,66 +448,6 @@ fn what_chromium_preloads_for_a_103_response_goes_without_client_hints() {
         let asked = plan.only(hint).unwrap().fields;
         assert_eq!((asked.contains_key("sec-ch-ua"), asked.contains_key("sec-ch-ua-mobile")), (tells, tells));
     }
-}
-
-const BY_WORKER: [(&str, &str); 2] = [("sec-fetch-dest", "empty"), ("sec-fetch-mode", "navigate")];
-
-#[test]
-fn what_a_page_names_that_a_service_worker_has_asked_for_is_asked_for_by_it() {
-    let page = url("https://site.test/");
-    let all = [image("https://site.test/a.png"), image("https://cdn.test/a.png")];
-    let mut plan = plan_of(&page, CHROMIUM, &BY_WORKER, &[], Budget::default());
-    assert_eq!(plan.only(&all[0]), Err(Skip::UnknownHints), "it shows none of its client hints itself");
-    let seen = fields(&[
-        ("user-agent", CHROMIUM),
-        ("sec-fetch-dest", "image"),
-        ("sec-ch-ua", "x"),
-        ("referer", page.as_str()),
-    ]);
-    plan.cookies.note_request(&url("https://site.test/seen.png"), &seen, at(0));
-    for hint in &all {
-        let asked = plan.only(hint).unwrap().fields;
-        assert_eq!(
-            (&asked["sec-fetch-dest"], &asked["sec-fetch-mode"]),
-            (&"empty".parse().unwrap(), &"no-cors".parse().unwrap())
-        );
-        assert_eq!(asked["sec-ch-ua"], "x");
-    }
-    let icon = hint(url("https://site.test/i.ico"), Destination::Icon, Mode::NoCors, Source::Icon);
-    assert_eq!(plan.only(&icon).unwrap().fields["sec-fetch-dest"], "image", "not for it");
-}
-
-#[test]
-fn a_service_worker_that_leaves_navigations_alone_is_known_by_what_it_asks_for() {
-    let page = url("https://site.test/");
-    let request = [("sec-fetch-dest", "document"), ("sec-ch-ua", "x")];
-    let mut plan = plan_of(&page, CHROMIUM, &request, &[], Budget::default());
-    let dest = |plan: &mut Planned, number: u32| -> Result<(String, Unasked), Skip> {
-        let asked = plan.only(&image(&format!("https://site.test/{number}.png")))?;
-        Ok((asked.fields["sec-fetch-dest"].to_str().unwrap().to_owned(), asked))
-    };
-    let asks = |plan: &mut Planned, asked: &Unasked, dest: &str| {
-        let mut fields = asked.fields.clone();
-        fields.insert("sec-fetch-dest", dest.parse().unwrap());
-        plan.plan.asked(&asked.url, &fields, &mut plan.cookies, at(1));
-    };
-    let (own, first) = dest(&mut plan, 1).unwrap();
-    assert_eq!(own, "image");
-    // What a script fetches by itself says more than that.
-    let mut fetched = Unasked { fields: first.fields.clone(), ..first.clone() };
-    fetched.fields.insert("sec-fetch-mode", "cors".parse().unwrap());
-    asks(&mut plan, &fetched, "empty");
-    asks(&mut plan, &first, "image");
-    let (own, second) = dest(&mut plan, 2).unwrap();
-    assert_eq!(own, "image");
-    asks(&mut plan, &second, "empty");
-    let (own, third) = dest(&mut plan, 3).unwrap();
-    assert_eq!(own, "empty");
-    let script = hint(url("https://site.test/a.js"), Destination::Script, Mode::NoCors, Source::Script);
-    assert_eq!(plan.only(&script).unwrap().fields["sec-fetch-dest"], "script", "of each kind by itself");
-    // One that has an answer to some of a kind: nothing of it is promised any more.
-    asks(&mut plan, &third, "image");
-    assert_eq!(dest(&mut plan, 4).unwrap_err(), Skip::UnknownAsker);
 }
 
 #[test]
