@@ -136,11 +136,11 @@ async fn what_was_just_replaced_still_serves_what_is_on_its_way() {
     let world = world().await;
     let (before, after) = (text("before"), text("after"));
     fetch(&world, ANYONES, &before).await;
+    // Told of, it is known by its hash.
+    assert_eq!(holds(&world).await.len(), 1);
     let clients = [world.get("/a", "").await, world.get("/a", "").await];
     let mut asked = [world.asked().await, world.asked().await];
     let coded = compress_against(&before, &after, 9).unwrap();
-    // Told of, it is known by its hash.
-    assert_eq!(holds(&world).await.len(), 1);
     for (client, asked) in clients.into_iter().zip(&mut asked) {
         let coding = Coding::Delta(BodyHash::of(&before));
         give(&mut asked.sender, &head(ANYONES), coding, None, &coded).await;
