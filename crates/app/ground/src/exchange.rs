@@ -413,7 +413,7 @@ impl Exchange {
         let part = is_there.then(|| reading.unforeseen(&url, &self.request.fields, head)).flatten();
         // Put there by a script, or not sent unasked: it sets a cookie.
         let is_frame = opens_frame(&self.request.fields) && is_document(head);
-        let frame = is_frame.then(|| reading.frame(&url, &self.request, head)).flatten();
+        let frame = is_frame.then(|| reading.asked_frame(&url, &self.request, head)).flatten();
         if decided.is_empty() && part.is_none() && frame.is_none() {
             return None;
         }

@@ -33,6 +33,8 @@ pub struct Load {
     pub(crate) is_secure: bool,
     /// It has an origin of its own, to which everything is another site's.
     is_opaque: bool,
+    /// It is in a frame of which nobody knows whether it is sandboxed: it may have an origin of its own.
+    may_be_opaque: bool,
     /// Client hints that the page asks for, in lower case.
     pub(crate) asked_hints: Vec<String>,
     first_party: FirstParty,
@@ -66,7 +68,13 @@ impl Load {
         load.is_secure |= parent.is_secure;
         // HTML, "creating a new browsing context": what a page may not do its frames may not.
         load.is_opaque |= parent.is_opaque;
+        load.may_be_opaque = parent.may_be_opaque;
         load
+    }
+
+    /// Its frame is a script's, which may have sandboxed it.
+    pub fn doubt_origin(&mut self) {
+        self.may_be_opaque = true;
     }
 
     fn answered(url: Url, request: HeaderMap, response: &HeaderMap, jar: JarId) -> Self {
@@ -74,6 +82,7 @@ impl Load {
         Load {
             is_secure: url.scheme() == "https",
             is_opaque: policies.is_opaque(),
+            may_be_opaque: false,
             asked_hints: Vec::new(),
             policies,
             family: Family::of(&request),
@@ -217,7 +226,9 @@ pub(crate) fn unasked_after(
     }
     if credentials {
         // Chromium asks by the target alone, whoever led there (recorded); others do not agree on that.
-        let is_doubtful = way.returns(&target) && load.family != Family::Chromium;
+        let is_doubtful = way.returns(&target) && load.family != Family::Chromium
+            // To what is its own no cookie goes that is `SameSite`, where it has an origin of its own.
+            || load.may_be_opaque && !load.first_party.is_cross_site(&target);
         match cookies.for_request(load.jar, &target, &load.first_party, now) {
             CookieVerdict::Send(Some(_)) if is_doubtful => return Err(Skip::UnsureOfCookies),
             CookieVerdict::Send(Some(field)) => _ = fields.insert(header::COOKIE, field),

@@ -360,6 +360,11 @@ impl Document {
         &self.context().options.viewport
     }
 
+    /// Whether its mark-up has named the document of `url` for a frame, so that it is known how that is sandboxed.
+    pub fn names_frame(&self, url: &Url) -> bool {
+        self.context().sandboxes.has(url)
+    }
+
     /// Whether the document of `url` in a frame is sandboxed into an origin of its own, so that nothing that it names is asked
     /// for with the fields that this page's origin would give.
     pub fn is_opaque(&self, url: &Url) -> bool {

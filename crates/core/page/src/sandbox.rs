@@ -15,19 +15,23 @@ pub(crate) struct Sandbox {
     pub(crate) is_scriptless: bool,
 }
 
-/// The frames of a document that do without anything, by what they name.
+/// The frames of a document by what they name, and what they do without.
 #[derive(Debug, Default)]
 pub(crate) struct Sandboxes(HashMap<Url, Sandbox>);
 
 impl Sandboxes {
     /// Two frames of one URL are taken for one that does without what either does.
     pub(crate) fn note(&mut self, url: &Url, sandbox: Sandbox) {
-        if sandbox == Sandbox::default() || (self.0.len() >= MOST && !self.0.contains_key(url)) {
+        if self.0.len() >= MOST && !self.0.contains_key(url) {
             return;
         }
         let known = self.0.entry(url.clone()).or_default();
         known.is_opaque |= sandbox.is_opaque;
         known.is_scriptless |= sandbox.is_scriptless;
+    }
+
+    pub(crate) fn has(&self, url: &Url) -> bool {
+        self.0.contains_key(url)
     }
 
     pub(crate) fn of(&self, url: &Url) -> Sandbox {

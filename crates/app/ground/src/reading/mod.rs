@@ -131,6 +131,21 @@ impl Reading {
         Some(Reading { standing, document, awaited, named, before, nonce, nonce_within, texts })
     }
 
+    /// Of the document at `url` in a frame, which the browser has asked for by itself: as [`Reading::frame`], but where the mark-up
+    /// did not name it, nobody knows how it is sandboxed.
+    pub(crate) fn asked_frame(
+        &self,
+        url: &Url,
+        request: &RequestHead,
+        response: &ResponseHead,
+    ) -> Option<Reading> {
+        let frame = self.frame(url, request, response)?;
+        if !lock(&self.document).names_frame(url) {
+            frame.standing.doubt_origin();
+        }
+        Some(frame)
+    }
+
     /// It is about to be answered: what it names is fetched, and pushed once this is dropped.
     pub(crate) fn precede(&self) -> Preceding {
         self.texts.precede()

@@ -70,6 +70,13 @@ impl Standing {
         Some(Standing { visit: Arc::clone(&self.visit), frame: Some(Mutex::new(load)), around })
     }
 
+    /// Nobody knows whether its frame is sandboxed.
+    pub(super) fn doubt_origin(&self) {
+        if let Some(load) = &self.frame {
+            lock(load).doubt_origin();
+        }
+    }
+
     /// The page's response is here: its fields hold from now on.
     pub(super) fn answered(&self, request: &RequestHead, response: &ResponseHead, noted: &Noted) {
         let mut plan = self.plan();

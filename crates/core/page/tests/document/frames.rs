@@ -29,6 +29,8 @@ fn sandboxed_frames_are_opaque_unless_their_origin_is_allowed() {
     assert_eq!(names(&hints), ["dir/a.html", "dir/b.html", "dir/c.html", "dir/d.html"]);
     let opaque: Vec<bool> = hints.iter().map(|hint| document.is_opaque(&hint.url)).collect();
     assert_eq!(opaque, [false, true, true, false]);
+    assert!(hints.iter().all(|hint| document.names_frame(&hint.url)));
+    assert!(!document.names_frame(&page()), "a script's");
 }
 
 #[test]
