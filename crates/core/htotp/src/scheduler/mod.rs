@@ -26,7 +26,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use farhop_units::{BitRate, Bytes as ByteCount};
 
-use crate::frame::{Class, Priority};
+use crate::frame::{Class, Priority, data_header};
 
 use ceilings::Ceilings;
 use flows::Flows;
@@ -44,6 +44,8 @@ pub struct StreamId(pub u64);
 
 /// What a segment that waits takes besides its bytes.
 const SEGMENT: usize = 128;
+/// Bytes of data that wait in one frame rather than in several.
+const SMALL: usize = 512;
 
 /// Where a stream stands in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,8 @@ struct Queue {
     /// Bytes granted since then.
     granted: u64,
     segments: VecDeque<Bytes>,
+    /// The last two are a frame of data, its header and what it carries.
+    grows: bool,
     queued: usize,
     end: bool,
     busy: bool,
@@ -204,6 +208,7 @@ impl Scheduler {
             turn: self.turn,
             granted: 0,
             segments: VecDeque::new(),
+            grows: false,
             queued: 0,
             end: false,
             busy: false,
@@ -230,8 +235,27 @@ impl Scheduler {
             }
             queue.queued += bytes.len();
             queue.segments.push_back(bytes);
+            queue.grows = false;
         }
         self.ready(id);
+    }
+
+    /// Adds a frame of data, or to the one that waits last while that stays small: a body that comes byte by byte would cost
+    /// a header for each.
+    pub fn enqueue_data(&mut self, id: StreamId, mut data: Bytes) {
+        if let Some(queue) = self.streams.get_mut(&id)
+            && queue.grows
+            && let Some(last) = queue.segments.pop_back_if(|last| last.len() + data.len() <= SMALL)
+        {
+            let header = queue.segments.pop_back().map_or(0, |header| header.len());
+            queue.queued -= header + last.len();
+            data = [&last[..], &data].concat().into();
+        }
+        self.enqueue(id, data_header(data.len()));
+        self.enqueue(id, data);
+        if let Some(queue) = self.streams.get_mut(&id) {
+            queue.grows = true;
+        }
     }
 
     /// The stream ends after what is queued.
@@ -383,6 +407,8 @@ impl Scheduler {
                 wanted -= segment.len();
                 grant.segments.push(segment);
             }
+            // Of two that are left the header may be in part.
+            queue.grows &= queue.segments.len() > 2;
             queue.queued -= size;
             grant.drains = queue.queued == 0;
             queue.busy = true;

@@ -292,3 +292,83 @@ fn a_class_alone_waits_for_its_ceiling_and_what_the_ends_tell_each_other_does_no
     s.close(StreamId(2));
     assert_eq!(s.next_wakeup(Duration::from_secs(60)), None);
 }
+
+/// The frames that wait on a stream whose frames of data are `added` after it was given out to the carrier, and what is in them.
+fn waiting_frames(added: &[&'static [u8]]) -> Vec<Bytes> {
+    let mut s = Scheduler::new(START, Pace::default());
+    let id = fill(&mut s, 1, place(Class::Web, 1, 3, false), 10);
+    s.poll_grant(START).unwrap();
+    added.iter().for_each(|data| s.enqueue_data(id, Bytes::from_static(data)));
+    s.written(id);
+    let grant = s.poll_grant(START).unwrap();
+    assert_eq!(s.queued(id), 0);
+    grant.segments
+}
+
+#[test]
+fn a_body_that_comes_byte_by_byte_waits_in_one_frame() {
+    assert_eq!(waiting_frames(&[b"a", b"b", b"c"]), [data_header(3), Bytes::from_static(b"abc")]);
+    let large = [7; SMALL];
+    let large: &'static [u8] = Box::leak(Box::new(large));
+    let two = [data_header(1), Bytes::from_static(b"a"), data_header(SMALL), Bytes::from_static(large)];
+    assert_eq!(waiting_frames(&[b"a", large]), two, "what is large is not copied");
+}
+
+#[test]
+fn frames_of_data_that_grow_stay_whole_and_in_order_whatever_goes_out_between() {
+    use crate::frame::{Frame, FrameReader};
+    let mut s = Scheduler::new(START, Pace { rate: Some(BitRate::kbit(64)), ..Pace::default() });
+    let id = fill(&mut s, 1, place(Class::Web, 1, 3, false), 0);
+    let (mut now, mut state) = (START, 1_u64);
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    // Bytes of bodies; `None` is a frame of another kind.
+    let (mut added, mut sent) = (Vec::<Option<u8>>::new(), Vec::<u8>::new());
+    for step in 0..20_000 {
+        match random(20) {
+            0 => {
+                s.enqueue(id, Frame::Urgent.encode());
+                added.push(None);
+            }
+            kind => {
+                let length = if kind == 1 { 1 + random(3_000) } else { 1 + random(9) };
+                let data: Vec<u8> = (0..length).map(|at| (step + at) as u8).collect();
+                added.extend(data.iter().copied().map(Some));
+                s.enqueue_data(id, data.into());
+            }
+        }
+        now += Duration::from_millis(random(30));
+        while random(3) == 0
+            && let Some(grant) = s.poll_grant(now)
+        {
+            sent.extend(grant.segments.concat());
+            s.written(id);
+        }
+    }
+    while s.queued(id) > 0 {
+        now += Duration::from_secs(1);
+        if let Some(grant) = s.poll_grant(now) {
+            sent.extend(grant.segments.concat());
+            s.written(id);
+        }
+    }
+    let (mut reader, mut input, mut read) = (FrameReader::default(), Bytes::from(sent), Vec::new());
+    while let Some(frame) = reader.next(&mut input).unwrap() {
+        match frame {
+            Frame::Data(data) => read.extend(data.into_iter().map(Some)),
+            other => {
+                assert_eq!(other, Frame::Urgent);
+                read.push(None);
+            }
+        }
+    }
+    assert!(reader.is_between());
+    assert!(
+        read == added,
+        "of {} bytes and frames {} came as they were",
+        added.len(),
+        read.iter().zip(&added).take_while(|(one, other)| one == other).count()
+    );
+}

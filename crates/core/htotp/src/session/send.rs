@@ -12,7 +12,7 @@ use super::{Kind, Phase, ROOM, Session, Stream, tunnel_priority};
 use crate::datagram::{self, Form};
 use crate::fields::Lines;
 use crate::fields::shelf::{Base, Kind as SectionKind};
-use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel, data_header};
+use crate::frame::{Class, Coding, Failure, Frame, PathReport, Priority, Resume, Side, Tunnel};
 use crate::head::{self, RequestHead, ResponseHead};
 use crate::mirror::{BodyHash, Position, Word};
 use crate::scheduler::{Pace, Place, StreamId};
@@ -248,9 +248,10 @@ impl Session {
             return true;
         };
         if (stream.kind != Kind::Tunnel || stream.marked) && !bytes.is_empty() {
-            self.scheduler.enqueue(id, data_header(bytes.len()));
+            self.scheduler.enqueue_data(id, bytes);
+        } else {
+            self.scheduler.enqueue(id, bytes);
         }
-        self.scheduler.enqueue(id, bytes);
         stream.full = self.scheduler.held(id) >= ROOM;
         !stream.full
     }

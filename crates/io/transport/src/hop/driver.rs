@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::attune::{self, Attune};
+use super::trickle::{self, Trickle};
 use super::{Closed, Shared, State, datagrams};
 use crate::congestion;
 use crate::connection::quic_name;
@@ -38,8 +39,8 @@ const PIECES: usize = 48;
 type Jobs<T> = FuturesUnordered<Pin<Box<dyn Future<Output = T> + Send>>>;
 /// A stream opened, with its receiving side where it has one; `None` once the connection has ended.
 type Opened = (StreamId, Option<(SendStream, Option<RecvStream>)>);
-/// A write done; its side comes back unless it was its last.
-type Written = (StreamId, Option<SendStream>, Result<(), WriteError>);
+/// A write done, of so many bytes; its side comes back unless it was its last.
+type Written = (StreamId, Option<Side>, usize, Result<(), WriteError>);
 /// A read done; its side comes back unless it was interrupted.
 type Read = (StreamId, Option<RecvStream>, Result<Option<Vec<Bytes>>, ReadError>);
 /// The peer wants no more of a stream, or it is complete.
@@ -48,8 +49,19 @@ type Stopped = (StreamId, Result<Option<VarInt>, StoppedError>);
 /// A sending side: at rest, or lent to a write that a reset can interrupt.
 enum Out {
     Opening { waiting: Option<Handed> },
-    Idle(SendStream),
+    Idle(Side),
     Lent(oneshot::Sender<u64>),
+}
+
+struct Side {
+    stream: SendStream,
+    trickle: Trickle,
+}
+
+impl From<SendStream> for Side {
+    fn from(stream: SendStream) -> Side {
+        Side { stream, trickle: Trickle::default() }
+    }
 }
 
 /// What the session has written.
@@ -78,6 +90,8 @@ struct Driver {
     received: u64,
     /// Writes under way, oldest first. One that a later write has overtaken waits for its own reader and fills nothing.
     waiting: Vec<Waiting>,
+    /// Streams that are written to again at these times.
+    resting: Vec<(Duration, StreamId)>,
     ahead: WriteAhead,
     attune: Attune,
     ends: Ends,
@@ -111,6 +125,7 @@ pub(super) async fn run(connection: Connection, shared: Arc<Shared>, ahead: Writ
         stops: FuturesUnordered::new(),
         received: 0,
         waiting: Vec::new(),
+        resting: Vec::new(),
         ahead,
         attune: Attune::new(end),
         datagrams: datagrams::Buffer::default(),
@@ -147,7 +162,7 @@ impl Driver {
             // them lasts; what is before them is bounded. `pump` does what work and time call for in any case.
             tokio::select! {
                 biased;
-                Some((id, stream, result)) = self.writes.next() => self.written(id, stream, result),
+                Some(written) = self.writes.next() => self.written(written),
                 Some((id, stream)) = self.opening.next() => self.opened(id, stream),
                 Some((id, result)) = self.stops.next() => self.stopped(id, result),
                 datagram = connection.read_datagram() => match datagram {
@@ -193,6 +208,9 @@ impl Driver {
             state.session.set_pace(now, pace);
         }
         state.sending = self.ahead.sending().or(state.sending);
+        for (_, id) in self.resting.extract_if(.., |(until, _)| *until <= now) {
+            state.session.handle_written(id);
+        }
         loop {
             let full: Vec<StreamId> = self.waiting.iter().filter(|w| !w.overtaken).map(|w| w.id).collect();
             let most = if full.len() >= MOST_WAITING { full.len() } else { 0 };
@@ -212,15 +230,11 @@ impl Driver {
         if let Some(reason) = state.dispatch(&shared) {
             return Err(reason);
         }
-        let mut wakeup = state.session.next_wakeup(now);
-        if state.session.is_watched(now) {
-            let next = now + if state.session.is_overdue(now) { LISTEN_CLOSELY } else { LISTEN };
-            wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
-        }
-        if state.session.has_datagrams() {
-            let next = now + datagrams::LOOK;
-            wakeup = Some(wakeup.map_or(next, |at| at.min(next)));
-        }
+        let rested = self.resting.iter().map(|(until, _)| *until).min();
+        let listen = now + if state.session.is_overdue(now) { LISTEN_CLOSELY } else { LISTEN };
+        let listen = state.session.is_watched(now).then_some(listen);
+        let look = state.session.has_datagrams().then_some(now + datagrams::LOOK);
+        let wakeup = [state.session.next_wakeup(now), rested, listen, look].into_iter().flatten().min();
         drop(state);
         for id in resume {
             if let Some(In::Paused(_)) = self.ins.get(&id)
@@ -258,8 +272,8 @@ impl Driver {
                 match self.outs.get_mut(&stream) {
                     Some(Out::Opening { waiting }) => *waiting = Some(handed),
                     Some(Out::Idle(_)) => {
-                        if let Some(Out::Idle(send)) = self.outs.remove(&stream) {
-                            self.start_write(stream, send, handed);
+                        if let Some(Out::Idle(side)) = self.outs.remove(&stream) {
+                            self.start_write(stream, side, handed);
                         }
                     }
                     Some(Out::Lent(_)) | None => {}
@@ -270,9 +284,9 @@ impl Driver {
                 let _ = self.connection.send_datagram(datagram);
             }
             Transmit::Reset(id, code) => match self.outs.remove(&id) {
-                Some(Out::Idle(mut send)) => {
+                Some(Out::Idle(mut side)) => {
                     // The peer may have stopped or finished it meanwhile: nothing is left to reset then.
-                    let _ = send.reset(varint(code));
+                    let _ = side.stream.reset(varint(code));
                 }
                 Some(Out::Lent(interrupt)) => drop(interrupt.send(code)),
                 Some(Out::Opening { .. }) | None => {}
@@ -301,8 +315,8 @@ impl Driver {
             Some(Out::Opening { waiting }) => {
                 self.watch(id, &send);
                 match waiting {
-                    Some(handed) => self.start_write(id, send, handed),
-                    None => drop(self.outs.insert(id, Out::Idle(send))),
+                    Some(handed) => self.start_write(id, send.into(), handed),
+                    None => drop(self.outs.insert(id, Out::Idle(send.into()))),
                 }
             }
             // Cancelled before it was opened.
@@ -315,7 +329,7 @@ impl Driver {
         let id = self.shared.lock().session.handle_opened(direction);
         if let Some(send) = send {
             self.watch(id, &send);
-            self.outs.insert(id, Out::Idle(send));
+            self.outs.insert(id, Out::Idle(send.into()));
         }
         self.start_read(id, recv);
     }
@@ -332,8 +346,9 @@ impl Driver {
         }
     }
 
-    fn start_write(&mut self, id: StreamId, mut send: SendStream, handed: Handed) {
-        let Handed { mut segments, end, priority, drains } = handed;
+    fn start_write(&mut self, id: StreamId, mut side: Side, handed: Handed) {
+        let Handed { segments, end, priority, drains } = handed;
+        let mut segments = trickle::joined(segments);
         let last = Last { bytes: segments.iter().map(Bytes::len).sum(), urgent: priority >= URGENT };
         let ends = self.ends.clone();
         let (interrupt, interrupted) = oneshot::channel();
@@ -341,29 +356,29 @@ impl Driver {
         let lent = drains && last.urgent && self.ahead.lend(last.bytes as u64, &self.connection);
         self.waiting.push(Waiting { id, since: self.shared.now(), overtaken: false, lent });
         self.writes.push(Box::pin(async move {
-            let _ = send.set_priority(priority);
+            let _ = side.stream.set_priority(priority);
             tokio::select! {
                 biased;
-                result = send.write_all_chunks(&mut segments) => {
+                result = side.stream.write_all_chunks(&mut segments) => {
                     if drains && result.is_ok() {
                         // Before QUIC has sent it, as a rule: it is woken by the write.
                         ends.tell(last);
                     }
                     if end {
-                        let _ = send.finish();
-                        return (id, None, result);
+                        let _ = side.stream.finish();
+                        return (id, None, last.bytes, result);
                     }
-                    (id, Some(send), result)
+                    (id, Some(side), last.bytes, result)
                 }
                 Ok(code) = interrupted => {
-                    let _ = send.reset(varint(code));
-                    (id, None, Ok(()))
+                    let _ = side.stream.reset(varint(code));
+                    (id, None, last.bytes, Ok(()))
                 }
             }
         }));
     }
 
-    fn written(&mut self, id: StreamId, stream: Option<SendStream>, result: Result<(), WriteError>) {
+    fn written(&mut self, (id, side, bytes, result): Written) {
         if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
             if self.waiting.remove(place).lent {
                 self.ahead.take_back(&self.connection);
@@ -372,22 +387,24 @@ impl Driver {
         }
         if !matches!(self.outs.get(&id), Some(Out::Lent(_))) {
             // Reset while it was lent: a stream that is merely dropped would look finished.
-            if let Some(mut send) = stream {
-                let _ = send.reset(varint(farhop_htotp::session::code::CANCELLED));
+            if let Some(mut side) = side {
+                let _ = side.stream.reset(varint(farhop_htotp::session::code::CANCELLED));
             }
             return;
         }
         self.outs.remove(&id);
         let mut state = self.shared.lock();
-        match result {
-            Err(WriteError::Stopped(code)) => state.session.handle_stopped(id, code.into_inner()),
+        match (result, side) {
+            (Err(WriteError::Stopped(code)), _) => state.session.handle_stopped(id, code.into_inner()),
             // The connection's end is reported by accept.
-            Err(_) => {}
-            Ok(()) => {
-                state.session.handle_written(id);
-                if let Some(send) = stream {
-                    self.outs.insert(id, Out::Idle(send));
+            (Err(_), _) => {}
+            (Ok(()), None) => state.session.handle_written(id),
+            (Ok(()), Some(mut side)) => {
+                match side.trickle.wrote(self.shared.now(), bytes) {
+                    Some(until) => self.resting.push((until, id)),
+                    None => state.session.handle_written(id),
                 }
+                self.outs.insert(id, Out::Idle(side));
             }
         }
     }

@@ -13,6 +13,7 @@ mod rejoin;
 mod state;
 mod stream;
 mod told;
+mod trickle;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::RangeInclusive;
