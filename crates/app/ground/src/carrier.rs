@@ -211,8 +211,9 @@ impl Carrier {
         if self.hop.has_given_up() {
             return;
         }
-        let bytes = self.hop.kept().unwrap_or(0) + REST;
-        if let Some(_shelter) = self.ground.spool.shelter(bytes) {
+        let shelter = self.ground.spool.shelter(self.hop.kept().unwrap_or(0) + REST);
+        if let Some(most) = shelter.bytes.checked_sub(REST) {
+            self.hop.bound(most);
             tokio::time::sleep(self.ground.settings().spool.keep).await;
         }
         self.hop.give_up();

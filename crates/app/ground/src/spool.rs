@@ -11,6 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Pieces shorter than this are copied, and gathered while others wait: a few bytes from an origin may be a view of all that
 /// was read with them, and an origin that trickles would so take many times what is counted.
 const SMALL: usize = 4 * 1024;
+/// While the link is cut bodies leave this part of the spool to what has been said and not been heard, and to bodies that begin.
+const SPARE: usize = 4;
 
 /// What all bodies of a ground share.
 #[derive(Debug, Clone)]
@@ -18,6 +20,8 @@ pub(crate) struct Spool {
     total: Arc<Semaphore>,
     /// Bytes of one body.
     exchange: usize,
+    /// Bytes that bodies leave to others while the link is cut.
+    spare: usize,
 }
 
 /// The waiting bytes of one body.
@@ -33,17 +37,29 @@ pub(crate) struct Queue {
 
 type Piece = (Bytes, Option<OwnedSemaphorePermit>);
 
+/// Room in the spool for something else, until it is dropped.
+pub(crate) struct Shelter {
+    pub(crate) bytes: usize,
+    _permit: OwnedSemaphorePermit,
+}
+
 impl Spool {
     /// A spool with the bounds of the settings.
     pub(crate) fn new(settings: &SpoolSettings) -> Self {
         let total = usize::try_from(settings.total.0).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let exchange = usize::try_from(settings.exchange.0).unwrap_or(usize::MAX);
-        Spool { total: Arc::new(Semaphore::new(total)), exchange }
+        Spool { total: Arc::new(Semaphore::new(total)), exchange, spare: total / SPARE }
     }
 
-    /// Room for so many bytes of what was under way on a carrier that has ended; `None` where there is not so much.
-    pub(crate) fn shelter(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.total).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
+    /// Room for what was under way on a carrier that has ended: so many bytes, or what is left.
+    pub(crate) fn shelter(&self, bytes: usize) -> Shelter {
+        loop {
+            let bytes = u32::try_from(bytes.min(self.total.available_permits())).unwrap_or(u32::MAX);
+            // Another may have taken what was left.
+            if let Ok(permit) = Arc::clone(&self.total).try_acquire_many_owned(bytes) {
+                return Shelter { bytes: permit.num_permits(), _permit: permit };
+            }
+        }
     }
 
     /// The empty queue of a body.
@@ -61,9 +77,9 @@ impl Queue {
     }
 
     /// Whether the origin may be read further while the link is cut: it may not wait for the link's return, so a body may
-    /// take what is left.
+    /// take what is left, but for what all that is under way on the carrier needs to go on.
     pub(crate) fn has_shelter(&self) -> bool {
-        self.spool.total.available_permits() > 0
+        self.spool.total.available_permits() > self.spool.spare
     }
 
     /// Whether nothing waits.
@@ -144,6 +160,19 @@ mod tests {
         assert!(!modest.has_room());
         drop(greedy);
         assert!(modest.has_room(), "what was dropped counts no more");
+    }
+
+    #[test]
+    fn while_the_link_is_cut_an_endless_body_leaves_room_for_what_is_under_way() {
+        let spool = spool(100, 1_000);
+        let mut endless = spool.queue();
+        while endless.has_shelter() {
+            endless.push(vec![0; 50].into());
+        }
+        assert_eq!(spool.shelter(200).bytes, 200);
+        assert_eq!(spool.shelter(2_000).bytes, 250, "what is left");
+        let all = spool.shelter(usize::MAX);
+        assert_eq!((all.bytes, spool.shelter(1).bytes), (250, 0));
     }
 
     #[test]

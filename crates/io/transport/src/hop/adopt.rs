@@ -109,6 +109,11 @@ impl Hop {
         self.0.lock().give_up();
     }
 
+    /// Keeps no more than `most` bytes of what was under way: what is longest does not go on.
+    pub fn bound(&self, most: usize) {
+        self.0.lock().bound(most);
+    }
+
     /// Whether nothing of what was under way can go on on another carrier.
     pub fn has_given_up(&self) -> bool {
         self.0.lock().given_up

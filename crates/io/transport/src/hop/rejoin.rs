@@ -165,14 +165,14 @@ impl State {
         let others = self.kept_bytes - kept.journal.size();
         act(&mut kept.journal);
         self.kept_bytes = others + kept.journal.size();
-        self.trim();
+        // What may be unread at the other end, and what waits here.
+        self.bound(usize::try_from(self.tuner.parameters().unread.0 + KEPT).unwrap_or(usize::MAX));
         self.recount(id);
     }
 
-    /// Keeps no more than what may be unread at the other end, and what waits here. Of what is too much, those go first that
-    /// cannot go on in any case, then the longest: the streams that nobody reads, and not whoever says something next.
-    fn trim(&mut self) {
-        let most = usize::try_from(self.tuner.parameters().unread.0 + KEPT).unwrap_or(usize::MAX);
+    /// Keeps no more than `most` bytes. Of what is too much, those go first that cannot go on in any case, then the longest:
+    /// the streams that nobody reads, and not whoever says something next.
+    pub(super) fn bound(&mut self, most: usize) {
         while self.kept_bytes > most {
             let kept = self.slots.values_mut().filter_map(|slot| slot.kept.as_mut());
             let spare = kept.max_by_key(|kept| {

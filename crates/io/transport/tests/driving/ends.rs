@@ -102,21 +102,30 @@ impl Ends {
     }
 }
 
-/// Answers each exchange with as many bytes as its path says.
+const TRICKLING: &str = "/trickling/";
+
+/// Answers each exchange with as many bytes as its path says, of which all come at once or one after the other.
 async fn serve(far: Hop) {
     while let Some(incoming) = far.accept().await {
         if let Incoming::Exchange { head, mut sender, receiver, .. } = incoming {
-            let asked: usize = head.path.trim_start_matches('/').parse().unwrap();
+            let (asked, trickles) = match head.path.strip_prefix(TRICKLING) {
+                Some(asked) => (asked, true),
+                None => (head.path.trim_start_matches('/'), false),
+            };
+            let asked: usize = asked.parse().unwrap();
             tokio::spawn(async move {
                 let head = ResponseHead { status: StatusCode::OK, fields: HeaderMap::new() };
                 sender.answer(&head, Coding::Identity, None);
-                let piece = Bytes::from(vec![7; 16 << 10]);
+                let piece = Bytes::from(vec![7; if trickles { 1 } else { 16 << 10 }]);
                 let mut left = asked;
                 while left > 0 {
                     let next = piece.slice(..left.min(piece.len()));
                     left -= next.len();
                     if sender.write(next).await.is_err() {
                         return; // who asked has left
+                    }
+                    if trickles {
+                        tokio::task::yield_now().await;
                     }
                 }
                 sender.finish(None);
@@ -126,13 +135,30 @@ async fn serve(far: Hop) {
     }
 }
 
+/// Bytes of a whole body.
+async fn read(mut receiver: Receiver) -> usize {
+    let mut got = 0;
+    loop {
+        match receiver.next().await {
+            Arrival::Answered { .. } => {}
+            Arrival::Body(piece) => got += piece.len(),
+            Arrival::Ended => return got,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 impl Carrier {
     pub(crate) fn ask(&self, bytes: usize, urgency: u8) -> Receiver {
+        self.ask_for(format!("/{bytes}"), urgency)
+    }
+
+    fn ask_for(&self, path: String, urgency: u8) -> Receiver {
         let head = RequestHead {
             method: Method::GET,
             scheme: "https".into(),
             authority: "site.test".into(),
-            path: format!("/{bytes}"),
+            path,
             fields: HeaderMap::new(),
         };
         let priority = Priority { urgency, ..Priority::default() };
@@ -151,19 +177,15 @@ impl Carrier {
     pub(crate) async fn fetch_all(&self, objects: usize, bytes: usize, urgency: u8) -> Duration {
         let start = Instant::now();
         let receivers: Vec<_> = (0..objects).map(|_| self.ask(bytes, urgency)).collect();
-        for mut receiver in receivers {
-            let mut got = 0;
-            loop {
-                match receiver.next().await {
-                    Arrival::Answered { .. } => {}
-                    Arrival::Body(piece) => got += piece.len(),
-                    Arrival::Ended => break,
-                    other => panic!("{other:?}"),
-                }
-            }
-            assert_eq!(got, bytes);
+        for receiver in receivers {
+            assert_eq!(read(receiver).await, bytes);
         }
         start.elapsed()
+    }
+
+    /// Fetches so many bytes that come one by one.
+    pub(crate) async fn fetch_trickling(&self, bytes: usize) {
+        assert_eq!(read(self.ask_for(format!("{TRICKLING}{bytes}"), 3)).await, bytes);
     }
 
     pub(crate) fn driven(&self) -> Driven {

@@ -6,6 +6,7 @@ mod datagrams;
 mod ends;
 mod loss;
 mod slow;
+mod trickle;
 
 use std::sync::Arc;
 use std::time::Duration;
