@@ -4,11 +4,15 @@
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use farhop_workload::origins::live::{EVENTS, POLL, clock};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
 
 use super::{ALLOWED, HOST, Ways, median, ms};
-use crate::visitor::{Visitor, first_line, head};
+use crate::visitor::Visitor;
 use crate::{Row, Verdict};
 
 /// Events that are timed, and milliseconds between them: rarely two in one round trip, so that nothing carries another along.
@@ -60,14 +64,12 @@ pub(crate) async fn polled(visitor: &Visitor) -> io::Result<u64> {
 async fn events(visitor: &Visitor) -> io::Result<Vec<Duration>> {
     let path = format!("{EVENTS}?count={EVENTS_TIMED}&every={EVERY_MS}");
     let mut lines = ask(visitor, &path, "text/event-stream").await?;
-    let (mut times, mut line) = (Vec::new(), String::new());
+    let mut times = Vec::new();
     while times.len() < EVENTS_TIMED {
-        line.clear();
-        if lines.read_line(&mut line).await? == 0 {
+        let Some(line) = lines.next().await? else {
             return Err(io::Error::other(format!("only {} of {EVENTS_TIMED} events came", times.len())));
-        }
-        // Chunk sizes stand between the lines; they have no colon.
-        if let Some(written) = line.strip_prefix("data: ").and_then(|told| told.trim().parse().ok()) {
+        };
+        if let Some(written) = line.strip_prefix("data: ").and_then(|told| told.parse().ok()) {
             times.push(since(written));
         }
     }
@@ -78,30 +80,46 @@ async fn events(visitor: &Visitor) -> io::Result<Vec<Duration>> {
 async fn poll(visitor: &Visitor, number: u64) -> io::Result<Duration> {
     let after = AFTER_MS + number * APART_MS;
     let mut lines = ask(visitor, &format!("{POLL}?after={after}"), "*/*").await?;
-    let mut line = String::new();
-    while lines.read_line(&mut line).await? > 0 {
-        if let Ok(written) = line.trim().parse::<u64>()
-            && line.trim().len() > 10
-        {
-            return Ok(since(written));
-        }
-        line.clear();
-    }
-    Err(io::Error::other("the long poll was not answered"))
+    let written = lines.next().await?.and_then(|line| line.parse().ok());
+    written.map(since).ok_or_else(|| io::Error::other("the long poll was not answered"))
 }
 
-async fn ask(
-    visitor: &Visitor,
-    path: &str,
-    accept: &str,
-) -> io::Result<BufReader<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>> {
-    let mut stream = visitor.secure(HOST, &["http/1.1"]).await?;
-    let ask = format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nAccept: {accept}\r\n\r\n");
-    stream.write_all(ask.as_bytes()).await?;
-    let head = head(&mut stream).await?;
-    match head.starts_with("HTTP/1.1 200") {
-        true => Ok(BufReader::new(stream)),
-        false => Err(io::Error::other(format!("{path} is answered '{}'", first_line(&head)))),
+/// The lines of a body, each as soon as it is here.
+struct Lines {
+    body: Incoming,
+    held: Vec<u8>,
+}
+
+impl Lines {
+    async fn next(&mut self) -> io::Result<Option<String>> {
+        loop {
+            if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
+                let line = self.held.drain(..=end).take(end).collect();
+                return String::from_utf8(line).map(Some).map_err(io::Error::other);
+            }
+            match self.body.frame().await {
+                Some(frame) => {
+                    let data = frame.map_err(io::Error::other)?.into_data().unwrap_or_default();
+                    self.held.extend_from_slice(&data);
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+async fn ask(visitor: &Visitor, path: &str, accept: &str) -> io::Result<Lines> {
+    let stream = visitor.secure(HOST, &["http/1.1"]).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    // It ends with the body, or once nobody reads that any more.
+    tokio::spawn(connection);
+    let ask = Request::get(path).header(header::HOST, HOST).header(header::ACCEPT, accept);
+    let ask = ask.body(Empty::<Bytes>::new()).map_err(io::Error::other)?;
+    let answer = sender.send_request(ask).await.map_err(io::Error::other)?;
+    match answer.status() {
+        StatusCode::OK => Ok(Lines { body: answer.into_body(), held: Vec::new() }),
+        status => Err(io::Error::other(format!("{path} is answered '{status}'"))),
     }
 }
 
