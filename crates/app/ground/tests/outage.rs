@@ -9,8 +9,8 @@ use http::Method;
 use support::{Origin, Pair, Reply, get, noise, over_tcp, request};
 use tokio::sync::{Notify, mpsc};
 
-/// More than all buffers between an origin and ground take, and less than the spool.
-const SIZE: usize = 24 << 20;
+/// More than all buffers between an origin and ground take, and less than bodies may have of the spool.
+const SIZE: usize = 20 << 20;
 
 #[tokio::test]
 async fn a_body_finds_shelter_while_the_link_is_cut_and_crosses_when_it_is_back() {

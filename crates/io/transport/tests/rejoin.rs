@@ -28,6 +28,7 @@ struct Books {
     orders: Mutex<Vec<Vec<u8>>>,
     verdicts: Mutex<Vec<Verdict>>,
     tunnels: Mutex<Vec<(Sender, Receiver)>>,
+    carriers: Mutex<Vec<Hop>>,
 }
 
 struct Remote {
@@ -57,12 +58,11 @@ fn ends() -> Remote {
 
 /// Ground: serves carrier after carrier, each order a second after it is whole, and keeps what was under way.
 async fn serve(mut listener: Listener, plan: PathPlan, books: Arc<Books>) {
-    let carriers = Arc::new(Mutex::new(Vec::<Hop>::new()));
     let begun = listener.begun().clone();
     while let Some(Ok(accepted)) = listener.accept().await {
         let hop = Hop::start_lasting(accepted.connection, Role::Ground, Config::default(), &plan);
-        carriers.lock().unwrap().push(hop.clone());
-        let (carriers, books, begun) = (Arc::clone(&carriers), Arc::clone(&books), begun.clone());
+        books.carriers.lock().unwrap().push(hop.clone());
+        let (books, begun) = (Arc::clone(&books), begun.clone());
         tokio::spawn(async move {
             while let Some(incoming) = hop.accept().await {
                 match incoming {
@@ -74,7 +74,7 @@ async fn serve(mut listener: Listener, plan: PathPlan, books: Arc<Books>) {
                     }
                     Incoming::Rejoin { carrier, claim } => {
                         let bears = |hop: &&Hop| hop.name().is_some_and(|name| name.number() == carrier);
-                        let former = carriers.lock().unwrap().iter().find(bears).cloned();
+                        let former = books.carriers.lock().unwrap().iter().find(bears).cloned();
                         let verdict = match former {
                             Some(former) => claim.grant(&former),
                             None => {
@@ -242,4 +242,39 @@ async fn the_class_that_a_tunnel_shows_while_it_has_no_carrier_is_said_on_the_ne
     assert_eq!(next.adopt(&hop), 1);
     sleep(3 * remote.plan.rtt).await;
     assert_eq!((sender.class(), there()), (Some(Class::Interactive), Some(Class::Interactive)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_not_all_that_a_carrier_has_left_can_be_kept_what_is_longest_is_lost_and_nothing_else() {
+    let remote = ends();
+    let hop = remote.call().await;
+    let tunnel = |number| hop.open_tunnel(Tunnel::to(number, 1, Class::Web, "site.test", 443));
+    let (_to_endless, mut endless) = tunnel(1);
+    let (_to_modest, mut modest) = tunnel(2);
+    sleep(2 * remote.plan.rtt).await;
+    remote.link.cut();
+    let (first, second) = {
+        let mut tunnels = remote.books.tunnels.lock().unwrap();
+        (tunnels.remove(0), tunnels.remove(0))
+    };
+    for ((mut sender, receiver), bytes) in [(first, vec![1; 300_000]), (second, b"hello".to_vec())] {
+        tokio::spawn(async move {
+            sender.accept_tunnel();
+            let _ = sender.write(bytes.into()).await;
+            sender.gone().await;
+            drop(receiver);
+        });
+    }
+    sleep(Duration::from_secs(1)).await;
+    let there = remote.books.carriers.lock().unwrap()[0].clone();
+    there.replace();
+    there.bound(10_000);
+    assert!(there.kept().unwrap() <= 10_000);
+    hop.replace();
+    remote.link.restore();
+    let next = remote.call().await;
+    assert_eq!(next.adopt(&hop), 2);
+    assert_eq!(modest.next().await, Arrival::TunnelOpened);
+    assert_eq!(modest.next().await, Arrival::Body(Bytes::from_static(b"hello")));
+    assert_eq!(endless.next().await, Arrival::Lost);
 }
