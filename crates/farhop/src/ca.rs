@@ -211,8 +211,9 @@ fn export(certificate: &CaCertificate, format: Format, out: Option<&Path>) -> an
 /// # Errors
 /// The file is a CA's own, or the system refuses.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    // One slip of completion in a shell would destroy the CA.
-    if file.file_name().is_some_and(|name| name == "ca.key") {
+    // One slip of completion in a shell would destroy the CA, and so would a link that leads there.
+    let leads_to = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    if [file, &leads_to].iter().any(|file| file.file_name().is_some_and(|name| name == "ca.key")) {
         bail!("{}: this is where a CA keeps its key; choose another name", file.display());
     }
     let written = OpenOptions::new()

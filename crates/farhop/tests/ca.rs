@@ -163,6 +163,13 @@ fn a_certificate_that_cannot_be_written_says_where_it_can() {
     shell.said("ca init ca");
     let nowhere = shell.refused("ca export ca --out none/ca.pem", 1);
     assert!(nowhere.contains("none/ca.pem: ") && nowhere.contains("give a file in a folder"), "{nowhere}");
+    let key = std::fs::read(shell.path("ca/ca.key")).unwrap();
+    std::os::unix::fs::symlink(shell.path("ca/ca.key"), shell.path("link")).unwrap();
+    for key in ["ca/ca.key", "link"] {
+        let refused = shell.refused(&format!("ca export ca --out {key}"), 1);
+        assert!(refused.contains("this is where a CA keeps its key"), "{refused}");
+    }
+    assert_eq!(std::fs::read(shell.path("ca/ca.key")).unwrap(), key);
 }
 
 #[test]

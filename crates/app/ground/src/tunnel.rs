@@ -108,7 +108,7 @@ async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver
         outcome = async {
             tokio::try_join!(
                 down(connection, &mut sender, &watch),
-                up(&mut receiver, &mut writer, Some(connection), &watch),
+                up(&mut receiver, &mut writer, Some(connection), &watch, std::future::ready(())),
             )
         } => outcome.map(drop),
         () = watch.idle() => Err(Broken::Hop),
@@ -155,12 +155,14 @@ async fn down(connection: &TcpStream, sender: &mut Sender, watch: &Watch) -> Res
     }
 }
 
-/// From the hop to the far side; each piece leaves at once. Urgent bytes are marked on `connection`, where one is given.
+/// From the hop to the far side; each piece leaves at once, and the client's end after `goodbye`. Urgent bytes are marked on `connection`,
+/// where one is given.
 pub(crate) async fn up(
     receiver: &mut Receiver,
     writer: &mut (impl AsyncWrite + Unpin),
     connection: Option<&TcpStream>,
     watch: &Watch,
+    goodbye: impl Future<Output = ()>,
 ) -> Result<(), Broken> {
     let mut urgent = None;
     loop {
@@ -179,6 +181,7 @@ pub(crate) async fn up(
             }
             Arrival::Ended => {
                 watch.half_closed();
+                goodbye.await;
                 return writer.shutdown().await.map_err(|_| Broken::Far);
             }
             _ => return Err(Broken::Hop),

@@ -2,6 +2,7 @@
 //! origin that answers anything but 101 is answered for like any other.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use farhop_events::Event;
@@ -10,7 +11,8 @@ use farhop_origin::UpgradedStream;
 use farhop_transport::hop::{Receiver, Sender};
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncReadExt, ReadHalf};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
 
 use crate::exchange::Exchange;
 use crate::head;
@@ -19,6 +21,9 @@ use crate::tunnel::{Broken, Watch, last_words, small, up};
 
 /// Read at once. Words are short; what is longer comes in several.
 const CHUNK: usize = 16 * 1024;
+/// How long an origin has to end first. RFC 6455 §7.1.1 has it so, and origins take a client that ends for one that is gone, without an
+/// answer to its Close; browsers over HTTP/2 end their stream with that Close (RFC 8441 §5), and wait about as long.
+const GOODBYE: Duration = Duration::from_secs(10);
 
 impl Exchange {
     /// Asks the origin for a WebSocket, and carries it until both sides have ended. `note` is told of the fields that come.
@@ -59,9 +64,15 @@ impl Exchange {
         let outcome = tokio::select! {
             // Whichever side broke, dropping all of it breaks the other.
             outcome = async {
+                let (heard_out, origin_ended) = oneshot::channel::<()>();
+                let goodbye = async { drop(timeout(GOODBYE, origin_ended).await) };
                 tokio::try_join!(
-                    down(&mut reader, &mut sender, &watch, &mut bytes),
-                    up(&mut receiver, &mut writer, None, &watch),
+                    async {
+                        let ended = down(&mut reader, &mut sender, &watch, &mut bytes).await;
+                        drop(heard_out);
+                        ended
+                    },
+                    up(&mut receiver, &mut writer, None, &watch, goodbye),
                 )
             } => outcome.map(drop),
             () = watch.idle() => Err(Broken::Hop),

@@ -44,11 +44,20 @@ impl FromStr for Subtree {
         }
         let below = text.strip_prefix("*.").or_else(|| text.strip_prefix('.'));
         match (below, Subject::parse(below.unwrap_or(text))) {
+            // RFC 952: such labels are slips.
+            (_, Some(Subject::Name(name)))
+                if name.split('.').any(|label| label.starts_with('-') || label.ends_with('-')) =>
+            {
+                Err(wrong())
+            }
             (None, Some(Subject::Name(name))) => Ok(Subtree::Domain(name)),
             (Some(_), Some(Subject::Name(domain))) => {
                 Err(AuthorityError::BelowOnly { pattern: text.to_owned(), domain })
             }
-            (None, Some(Subject::Address(network))) => Ok(Subtree::Range { network, prefix: width(network) }),
+            // As it is written out: `1.2.3`, which URLs read as 1.2.0.3, is more often a slip.
+            (None, Some(Subject::Address(network))) if text.parse() == Ok(network) => {
+                Ok(Subtree::Range { network, prefix: width(network) })
+            }
             _ => Err(wrong()),
         }
     }
@@ -210,7 +219,22 @@ mod tests {
 
     #[test]
     fn slips_are_refused_by_name() {
-        for text in ["", "*", "*.*.org", "10.1.2.3/8", "10.0.0.0/33", "::/129", "a/8", "*.10.0.0.1", "a b"] {
+        for text in [
+            "",
+            "*",
+            "*.*.org",
+            "10.1.2.3/8",
+            "10.0.0.0/33",
+            "::/129",
+            "a/8",
+            "*.10.0.0.1",
+            "a b",
+            "1.2.3",
+            "2130706433",
+            "-",
+            "-a.org",
+            "a-.org",
+        ] {
             let error = text.parse::<Subtree>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{text}' is neither a domain")), "{error}");
         }

@@ -295,6 +295,8 @@ fn a_user_switches_what_the_forms_offer() {
             "do=site-off&site=https%3A%2F%2FWww.Bank.example%2Flogin",
             Switch::Site { host: "www.bank.example".parse().unwrap(), on: false },
         ),
+        // Of a network of one's own, where names have no dots.
+        ("do=site-off&site=printer", Switch::Site { host: "printer".parse().unwrap(), on: false }),
         (
             "site=www.bank.example&do=site-on",
             Switch::Site { host: "www.bank.example".parse().unwrap(), on: true },
@@ -305,7 +307,8 @@ fn a_user_switches_what_the_forms_offer() {
         assert_eq!(reply.fields[LOCATION], "/");
     }
     for (form, words) in [
-        ("do=site-off&site=bank", "That is no site."),
+        ("do=site-off&site=-bank", "That is no site."),
+        ("do=site-off&site=bank", "bank is no site: it is what the names of many sites end in"),
         ("do=site-off", "That is no site."),
         ("do=site-off&site=co.uk", "co.uk is no site: it is what the names of many sites end in"),
         ("do=everything&site=www.bank.example", "cannot be switched here, and nothing was changed"),

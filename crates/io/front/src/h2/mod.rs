@@ -27,13 +27,21 @@ use crate::h1::RequestHead;
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::socket::Socket;
-use ::h2::Reason;
+use ::h2::{Reason, SendStream};
+use bytes::Bytes;
 use orders::Orders;
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+/// How long what was sent on a stream may take to the socket before a reset follows it.
+const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// A request that the driver took in.
 struct Arrival {
@@ -141,6 +149,18 @@ impl Drop for Place {
         self.course.under_way.fetch_sub(1, SeqCst);
         self.course.changed.notify_one();
     }
+}
+
+/// Ends a stream by a reset. What was sent on it just before leaves first, as it would over TCP: the crate drops what it has not
+/// handed to the socket.
+fn reset(mut stream: SendStream<Bytes>, reason: Reason, has_sent: bool, place: &Arc<Place>) {
+    let (true, Ok(runtime)) = (has_sent, Handle::try_current()) else { return stream.send_reset(reason) };
+    let place = Arc::clone(place);
+    runtime.spawn(async move {
+        let _ = timeout(LAST_WORDS, poll_fn(|cx| stream.poll_reset(cx))).await;
+        stream.send_reset(reason);
+        drop(place);
+    });
 }
 
 /// Why nothing more can be written to a stream. To who was not told yet that the client has reset it, or that the connection

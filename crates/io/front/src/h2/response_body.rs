@@ -1,6 +1,6 @@
 //! The body of a final HTTP/2 response; see [`crate::connection::ResponseBody`].
 
-use super::{Place, failure, refusal};
+use super::{Place, failure, refusal, reset};
 use crate::connection::{Departure, WriteError};
 use crate::h1::{Framing, allowed_trailers};
 use crate::settings::Settings;
@@ -22,6 +22,7 @@ pub(crate) struct ResponseBody {
     /// What is still to come.
     framing: Framing,
     queued: VecDeque<Bytes>,
+    has_sent: bool,
     settings: Arc<Settings>,
     place: Arc<Place>,
 }
@@ -34,7 +35,7 @@ impl ResponseBody {
         settings: Arc<Settings>,
     ) -> Self {
         let stream = Some(Mutex::new(stream));
-        ResponseBody { stream, framing, queued: VecDeque::new(), settings, place }
+        ResponseBody { stream, framing, queued: VecDeque::new(), has_sent: false, settings, place }
     }
 
     /// Sends some of the body and waits until the client's window has room for it.
@@ -121,6 +122,7 @@ impl ResponseBody {
             }
         }
         let last = end && self.queued.is_empty();
+        self.has_sent |= !piece.is_empty();
         let sent = stream.send_data(piece, last);
         Poll::Ready(sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx))))
     }
@@ -138,10 +140,10 @@ impl ResponseBody {
     /// Gives the response up, so that the client knows it is incomplete.
     fn give_up(&mut self) {
         let Some(stream) = self.stream.take() else { return };
-        let mut stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
         match self.framing {
             Framing::None => self.let_go(stream),
-            _ => stream.send_reset(Reason::INTERNAL_ERROR),
+            _ => reset(stream, Reason::INTERNAL_ERROR, self.has_sent, &self.place),
         }
     }
 

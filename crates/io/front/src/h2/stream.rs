@@ -1,7 +1,7 @@
 //! One HTTP/2 stream as a socket: what an extended CONNECT turns into (RFC 8441 §4). Raw bytes, no HTTP.
 
 use super::response_body::poll_room;
-use super::{Place, failure, refusal};
+use super::{Place, failure, refusal, reset};
 use crate::socket::Socket;
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::{Buf, Bytes};
@@ -16,17 +16,35 @@ const LONGEST_WRITE: usize = 64 * 1024;
 
 /// Both halves of a stream. Dropped before it is shut down, it is cancelled.
 pub(super) struct Stream {
-    sent: SendStream<Bytes>,
+    /// Until it is dropped.
+    sent: Option<SendStream<Bytes>>,
     received: RecvStream,
     unread: Bytes,
+    has_sent: bool,
     shut_down: bool,
     resets: bool,
-    _place: Arc<Place>,
+    place: Arc<Place>,
 }
 
 impl Stream {
     pub(super) fn new(sent: SendStream<Bytes>, received: RecvStream, place: Arc<Place>) -> Self {
-        Stream { sent, received, unread: Bytes::new(), shut_down: false, resets: false, _place: place }
+        let sent = Some(sent);
+        Stream {
+            sent,
+            received,
+            unread: Bytes::new(),
+            has_sent: false,
+            shut_down: false,
+            resets: false,
+            place,
+        }
+    }
+
+    fn send(&mut self, data: Bytes, end: bool) -> io::Result<()> {
+        let Some(stream) = &mut self.sent else { return Err(io::ErrorKind::NotConnected.into()) };
+        self.has_sent |= !data.is_empty();
+        let sent = stream.send_data(data, end);
+        sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx)))
     }
 }
 
@@ -67,10 +85,11 @@ impl AsyncWrite for Stream {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let wanted = data.len().min(LONGEST_WRITE);
-        let count = ready!(poll_room(&mut self.sent, wanted, cx))?.min(wanted);
-        let data = Bytes::copy_from_slice(&data[..count]);
-        let sent = self.sent.send_data(data, false).map(|()| count);
-        Poll::Ready(sent.map_err(|error| refusal(error, |cx| self.sent.poll_reset(cx))))
+        let Some(stream) = &mut self.sent else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let count = ready!(poll_room(stream, wanted, cx))?.min(wanted);
+        Poll::Ready(self.send(Bytes::copy_from_slice(&data[..count]), false).map(|()| count))
     }
 
     /// The connection's own task writes what it has at once.
@@ -83,16 +102,15 @@ impl AsyncWrite for Stream {
             return Poll::Ready(Ok(()));
         }
         self.shut_down = true;
-        let sent = self.sent.send_data(Bytes::new(), true);
-        Poll::Ready(sent.map_err(|error| refusal(error, |cx| self.sent.poll_reset(cx))))
+        Poll::Ready(self.send(Bytes::new(), true))
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.resets {
+        if let Some(stream) = self.sent.take_if(|_| self.resets) {
             // RFC 8441 §4: what a TCP reset is elsewhere.
-            self.sent.send_reset(Reason::CANCEL);
+            reset(stream, Reason::CANCEL, self.has_sent, &self.place);
         }
     }
 }

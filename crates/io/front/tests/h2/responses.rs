@@ -83,6 +83,13 @@ async fn what_is_given_up_or_differs_from_its_length_is_reset() {
     body.abort();
     assert_eq!(rest(&mut stream).await.unwrap_err().reason(), Some(Reason::INTERNAL_ERROR));
 
+    // What was sent just before comes all the same.
+    let response = ask(&mut client, "GET", "/broken");
+    next(&mut connection).await.responder.start(head(200, &[]), "part".into()).await.unwrap().abort();
+    let (_, mut stream) = response.await.unwrap().into_parts();
+    assert_eq!(stream.data().await.unwrap().unwrap(), "part");
+    assert_eq!(rest(&mut stream).await.unwrap_err().reason(), Some(Reason::INTERNAL_ERROR));
+
     let response = ask(&mut client, "GET", "/short");
     let answer = head(200, &[("content-length", "10")]);
     let body = next(&mut connection).await.responder.start(answer, "short".into()).await.unwrap();
