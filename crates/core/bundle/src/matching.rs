@@ -23,7 +23,7 @@ const NOT_COMPARED: [&str; 10] = [
 
 /// Fields that even a response which any shared cache may reuse does not excuse: DESIGN.md names the first three; the
 /// others ask the cache itself for something.
-pub(crate) const ALWAYS_COMPARED: [HeaderName; 10] = [
+pub(crate) static ALWAYS_COMPARED: [HeaderName; 11] = [
     header::ORIGIN,
     header::AUTHORIZATION,
     header::RANGE,
@@ -34,6 +34,8 @@ pub(crate) const ALWAYS_COMPARED: [HeaderName; 10] = [
     header::IF_UNMODIFIED_SINCE,
     header::CACHE_CONTROL,
     header::PRAGMA,
+    // CSP Embedded Enforcement §3: answered by what the page demands of a frame.
+    HeaderName::from_static("sec-required-csp"),
 ];
 
 /// Fields that make a GET conditional or partial.
@@ -310,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_document_lists_the_fields_that_are_compared_always() {
-        let mut listed = ALWAYS_COMPARED.map(|name| name.as_str().to_owned());
+        let mut listed = ALWAYS_COMPARED.clone().map(|name| name.as_str().to_owned());
         listed.sort();
         assert_eq!(table(2), listed);
     }

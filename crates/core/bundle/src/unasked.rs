@@ -1,6 +1,6 @@
 //! The request that this user's browser would send for a hint: field by field, from the document's own request.
 
-use crate::client_hints::client_hints;
+use crate::client_hints::{LOW_ENTROPY_HINTS, client_hints};
 use crate::cookies::{CookieVerdict, Cookies, JarId, Noted};
 use crate::family::Family;
 use crate::first_party::FirstParty;
@@ -62,7 +62,12 @@ impl Load {
 
     /// The load of a document in a frame of `parent`: its resources are judged by its own policies, their cookies by
     /// the top document.
-    pub fn framed(parent: &Load, url: Url, request: HeaderMap, response: &HeaderMap) -> Self {
+    pub fn framed(parent: &Load, url: Url, mut request: HeaderMap, response: &HeaderMap) -> Self {
+        // One that was upgraded was asked for without what its own requests show.
+        let is_untold = is_potentially_trustworthy(&url) && !request.contains_key(LOW_ENTROPY_HINTS[0]);
+        for name in LOW_ENTROPY_HINTS.into_iter().filter(|_| is_untold) {
+            copy(&mut request, &parent.request, HeaderName::from_static(name));
+        }
         let mut load = Self::answered(url, request, response, parent.jar);
         load.first_party = parent.first_party.framed(&load.url);
         load.is_secure |= parent.is_secure;

@@ -3,7 +3,9 @@
 
 mod support;
 
-use farhop_bundle::{Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency, urgency};
+use farhop_bundle::{
+    Budget, Cookies, Decision, Load, NeverUnasked, Plan, Skip, Unasked, Urgency, Way, urgency,
+};
 use farhop_page::{
     Confidence, Destination, FetchPriority, Hint, Initiator, Mode, Options, Scanner, Source, Timing,
     link_hints,
@@ -286,6 +288,16 @@ fn a_frame_that_is_upgraded_is_told_what_plain_http_would_be() {
     assert_eq!(told("<iframe src=http://site.test/f></iframe>"), (false, false));
     assert_eq!(told("<iframe src=https://site.test/f></iframe>"), (true, true));
     assert_eq!(told("<img src=http://site.test/a.png>"), (true, true));
+
+    let mut plan = plan_of(&url("https://site.test/p"), CHROMIUM, &request, &policy, Budget::default());
+    let asked = only(&mut plan, "<iframe src=http://site.test/f></iframe>").unwrap();
+    let frame = Load::framed(plan.plan.load(), asked.url, asked.fields, &HeaderMap::new());
+    let (within, way) = (image("https://site.test/a.png"), Way::default());
+    let never = NeverUnasked::new(1);
+    let decided =
+        plan.plan.decide_after(Some(&frame), &within, &within.url, &way, &never, &plan.cookies, at(1));
+    let Decision::Fetch(asked, _) = decided else { panic!("{decided:?}") };
+    assert!(asked.fields.contains_key("sec-ch-ua"), "what is in it shows what the page shows");
 }
 
 #[test]

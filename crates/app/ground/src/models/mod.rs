@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use farhop_bundle::Unasked;
+use farhop_bundle::{Unasked, opens_frame};
 use farhop_events::{Bus, Event, ExchangeId};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::{Foreseen, Limits, Models, Needs, Policies, ToldModel, User, Visit};
@@ -184,6 +184,11 @@ impl PageModels {
         at: Instant,
         round_trip: Duration,
     ) {
+        if opens_frame(&request.fields)
+            && let Some(url) = request.resource()
+        {
+            return self.lock().visits.framed(owner, url, at);
+        }
         let Some(seen) = seen::seen(request, response) else { return };
         let mut state = self.lock();
         let held = mirror::fingerprints_of(owner.user, &seen.url, &request.fields, &response.fields);

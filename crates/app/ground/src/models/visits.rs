@@ -360,6 +360,16 @@ impl Visits {
         open.note(Asked { url, needs, delay, anyones, foreseen: false, unkept });
     }
 
+    /// The browser has asked for a document in a frame of one of the pages, which perhaps a script has put there: what is asked for in
+    /// its name is its own.
+    pub(super) fn framed(&mut self, owner: &Owner, mut url: Url, at: Instant) {
+        url.set_fragment(None);
+        let goes_on = |open: &&mut Open| open.owner == *owner && !open.is_left && at < open.began + KEPT;
+        for open in self.open.iter_mut().filter(goes_on).filter(|open| open.framed.len() < RESOURCES) {
+            open.framed.insert(url.clone());
+        }
+    }
+
     /// See [`super::PageModels::answered_here`].
     pub(super) fn answered_here(
         &mut self,

@@ -317,11 +317,16 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, conte
     }
     hint.mode = Mode::NoCors;
     hint.below_fold = mention.below_fold;
+    // What such a frame asks for goes without cookies, or with fields of its own (`Sec-Required-CSP`).
+    let is_apart = attributes.has("credentialless") || attributes.has("csp");
     let sandbox = Sandbox {
-        is_opaque: !allows(attributes, "allow-same-origin"),
+        is_opaque: is_apart || !allows(attributes, "allow-same-origin"),
         is_scriptless: !allows(attributes, "allow-scripts") || !context.options.scripting,
     };
     context.sandboxes.note(&hint.url, sandbox);
+    if is_apart {
+        return Opens::Nothing;
+    }
     if late.is_some() {
         hint.confidence = Confidence::Likely;
     }

@@ -34,6 +34,18 @@ fn sandboxed_frames_are_opaque_unless_their_origin_is_allowed() {
 }
 
 #[test]
+fn frames_that_ask_without_cookies_or_with_a_policy_that_is_demanded_of_them_are_the_browsers() {
+    for html in
+        ["<iframe credentialless src=a.html></iframe>", "<iframe csp='img-src *' src=a.html></iframe>"]
+    {
+        let mut document = Document::new(&page(), None, options());
+        assert_eq!(document.html(html.as_bytes()), [], "{html}");
+        let url = page().join("a.html").unwrap();
+        assert!(document.names_frame(&url) && document.is_opaque(&url), "{html}: nor is what they need read");
+    }
+}
+
+#[test]
 fn what_a_document_in_an_attribute_names_is_the_pages() {
     let html = "<base href=/b/><meta name=referrer content=origin><p class=out>x</p>\
         <iframe srcdoc=\"<style>.in{background:url(in.png)}.out{background:url(out.png)}</style>\

@@ -275,6 +275,15 @@ fn a_frame_of_a_page_is_not_what_it_was_left_for() {
 }
 
 #[test]
+fn what_a_frame_of_a_script_asks_for_is_not_the_pages() {
+    let mut world = World::new();
+    world.visits.framed(&owner(1), url("/frame.html#x"), world.start);
+    world.cross("/in-frame.js", "/frame.html", 1);
+    world.cross("/in-page.js", "/", 1);
+    assert_eq!(asked(&world.again(3)), ["/in-page.js"]);
+}
+
+#[test]
 fn a_page_that_never_came_teaches_nothing_and_time_ends_visits() {
     let (mut visits, start) = (Visits::default(), Instant::now());
     visits.begin(&owner(1), user(1), PAGE, &url("/"), start);
