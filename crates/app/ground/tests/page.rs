@@ -304,6 +304,10 @@ async fn nested(mut peer: Peer) -> Option<Peer> {
             "@font-face { font-family: F; src: url(f.woff2) format('woff2') } body { font-family: F } #none { background: url(none.png) }",
         ),
         "/frame" => ("content-type: text/html", "<img src=in-frame.png>"),
+        "/unseen" => (
+            "content-type: text/html",
+            "<style>body{background:url(back.png)}</style><img src=in-unseen.png>",
+        ),
         "/app.js" => ("content-type: text/javascript", "import './part.js'; console.log(1)"),
         _ => ("content-type: application/octet-stream", "x"),
     };
@@ -314,7 +318,7 @@ async fn nested(mut peer: Peer) -> Option<Peer> {
 #[tokio::test]
 async fn what_promised_files_name_in_turn_is_promised_on_their_pushes() {
     const PAGE: &str = "<!doctype html><link rel=stylesheet href=/moved.css><p class=shown>text</p><iframe src=/frame></iframe>\
-                        <script type=module src=/app.js></script>";
+                        <iframe hidden src=/unseen></iframe><script type=module src=/app.js></script>";
     let origin = site("content-type: text/html", PAGE, nested).await;
     let pair = Pair::new(&[]).await;
     let reply = pair.get(&navigate(&origin, "/")).await;
@@ -336,14 +340,16 @@ async fn what_promised_files_name_in_turn_is_promised_on_their_pushes() {
             ("/", "/favicon.ico"),
             ("/", "/frame"),
             ("/", "/moved.css"),
+            ("/", "/unseen"),
             ("/app.js", "/part.js"),
             ("/css/main.css", "/css/more.css"),
             ("/css/more.css", "/css/f.woff2"),
             ("/css/more.css", "/used.png"),
             ("/frame", "/in-frame.png"),
             ("/moved.css", "/css/main.css"),
+            ("/unseen", "/in-unseen.png"),
         ],
-        "what no element matches is left alone"
+        "what no element matches is left alone, and so is what nothing that is displayed needs"
     );
     let referer = |path: &str| {
         let (.., head) = promised.iter().find(|(.., head)| head.path == path).unwrap();

@@ -376,6 +376,12 @@ impl Document {
         self.context().options.scripting && !self.context().sandboxes.of(url).is_scriptless
     }
 
+    /// Whether the document of `url` may be displayed in a frame, as far as is known by now: one in a frame with `display: none` is
+    /// loaded, but nothing of it is styled.
+    pub fn may_show_frame(&self, url: &Url) -> bool {
+        self.page.may_show_frame(url)
+    }
+
     /// What is known of its frames.
     pub(crate) fn sandboxes(&mut self) -> &mut Sandboxes {
         &mut self.page.context.sandboxes

@@ -13,10 +13,13 @@ use crate::policy::{Inline, Judged};
 use crate::scripts::{ScriptReader, Scripts};
 use crate::sheets::Sheets;
 use crate::style::SheetId;
-use crate::tree::Tree;
+use crate::tree::{NodeId, Tree};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use url::Url;
 
+/// Frames remembered of one document.
+const MOST_FRAMES: usize = 2_000;
 /// Longest text that is held until its end, in bytes: of an import map, or of what a policy judges by its digest.
 const MAX_HELD: usize = 256 * 1024;
 /// What the elements of XHTML are named in.
@@ -64,6 +67,8 @@ pub(crate) struct Page {
     builder: Builder,
     fold: Fold,
     inside: Inside,
+    /// Its frames by what they name, and the elements that they are, where there was room for them.
+    frames: HashMap<Url, Vec<Option<NodeId>>>,
     /// It is XML, but no XHTML.
     foreign: bool,
 }
@@ -76,6 +81,7 @@ impl Page {
             sheets: Sheets::new(&options),
             fold: Fold::new(&options.viewport),
             inside: Inside::Text,
+            frames: HashMap::new(),
             foreign: false,
             markup: Markup::default(),
             scripts: Scripts::default(),
@@ -189,6 +195,10 @@ impl Page {
                 });
             }
             Opens::Framed => framed::read(&mention, &mut self.context),
+            Opens::Frame(url) if self.frames.len() < MOST_FRAMES => {
+                self.frames.entry(url).or_default().push(placed.node);
+            }
+            Opens::Frame(_) => {}
             Opens::Lazy(hint) => self.sheets.lazy(placed.node, *hint, mention.far, &self.context),
             Opens::Nothing | Opens::Style { applies: false } => {}
         }
@@ -342,6 +352,16 @@ impl Page {
             },
             Inside::Text => {}
         }
+    }
+
+    /// Whether a frame with the document of `url` may be displayed, as far as is known by now: while a sheet is awaited, by its
+    /// attributes.
+    pub(crate) fn may_show_frame(&self, url: &Url) -> bool {
+        let may_show = |node: NodeId| {
+            let known = self.sheets.styles.displays(node, &self.tree);
+            known.unwrap_or_else(|| !self.tree.get(node).hidden())
+        };
+        self.frames.get(url).is_none_or(|frames| frames.iter().any(|node| node.is_none_or(may_show)))
     }
 
     fn shown_text(&mut self, text: &str, references: bool) {

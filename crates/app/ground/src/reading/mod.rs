@@ -36,6 +36,11 @@ use preceding::Texts;
 use refusal::{is_confined, is_refused};
 use standing::Standing;
 
+/// Whether a hint is for what browsers load once they style what is displayed.
+fn is_styles(hint: &Hint) -> bool {
+    matches!(hint.source, Source::Rule | Source::RulePart | Source::FontFace | Source::StyleAttribute)
+}
+
 /// Bytes that each resource decided on adds to a page, about.
 const HINT: usize = 4 * 1024;
 
@@ -53,6 +58,8 @@ pub(crate) struct Decided {
 /// One document of the page. The streams of everything that is read for it share it.
 pub(crate) struct Reading {
     standing: Standing,
+    /// It is in a frame of which nothing is displayed: it is loaded, but none of its styles count.
+    is_unseen: bool,
     document: Mutex<Document>,
     awaited: Awaited,
     /// What it names is noted here, if it is a page that may be validated.
@@ -89,8 +96,8 @@ impl Reading {
         let load = Load::new(url, request.fields.clone(), &response.fields, noted);
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let standing = Standing::page(load, known, matching, settings);
-        let (awaited, before, nonce, nonce_within, texts) = <_>::default();
-        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within, texts })
+        let (is_unseen, awaited, before, nonce, nonce_within, texts) = <_>::default();
+        Some(Reading { standing, is_unseen, document, awaited, named, before, nonce, nonce_within, texts })
     }
 
     /// Of what it names, nothing is fetched that may well not be used.
@@ -114,12 +121,12 @@ impl Reading {
     /// Of the document in a frame, which was named as `url`. `None` where frames are too deep, where the browser may not show
     /// it, and where it has an origin of its own: all that such a document names is asked for with other fields.
     pub(crate) fn frame(&self, url: &Url, request: &RequestHead, response: &ResponseHead) -> Option<Reading> {
-        let scripting = {
+        let (scripting, is_unseen) = {
             let document = lock(&self.document);
             if is_confined(&response.fields) || document.is_opaque(url) {
                 return None;
             }
-            document.runs_scripts(url)
+            (document.runs_scripts(url), self.is_unseen || !document.may_show_frame(url))
         };
         let standing = self.standing.frame(request, response)?;
         let own = options(request, response, standing.known());
@@ -128,7 +135,7 @@ impl Reading {
         let document = Mutex::new(document(&standing.url(), response, options));
         let named = Mutex::new(Named::new(response).map(Arc::new));
         let (awaited, before, nonce, nonce_within, texts) = <_>::default();
-        Some(Reading { standing, document, awaited, named, before, nonce, nonce_within, texts })
+        Some(Reading { standing, is_unseen, document, awaited, named, before, nonce, nonce_within, texts })
     }
 
     /// Of the document at `url` in a frame, which the browser has asked for by itself: as [`Reading::frame`], but where the mark-up
@@ -174,6 +181,7 @@ impl Reading {
     ) -> Vec<Decided> {
         let named = self.named();
         let (mut hints, mut policies) = (VecDeque::from(hints), VecDeque::from(policies));
+        hints.retain(|hint| !(self.is_unseen && is_styles(hint)));
         let mut all = Vec::new();
         while let Some(hint) = hints.pop_front() {
             while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
@@ -185,7 +193,9 @@ impl Reading {
             let way = Way::default();
             let decision = self.standing.decide(&hint, &hint.url, &way);
             match decision {
-                Decision::Skip(_) if self.awaited.is_given_up(&hint) => hints.extend(then(&hint)),
+                Decision::Skip(_) if self.awaited.is_given_up(&hint) => {
+                    hints.extend(then(&hint).into_iter().filter(|hint| !(self.is_unseen && is_styles(hint))));
+                }
                 Decision::Skip(_) => {}
                 Decision::Fetch(..) => {
                     self.weigh(HINT);

@@ -74,6 +74,8 @@ pub(crate) enum Opens {
     Charset(String),
     /// A document of its own in the `srcdoc` attribute, loaded as part of the page.
     Framed,
+    /// A frame with the document of this URL.
+    Frame(Url),
     /// An image or a frame that is fetched once it is displayed and near.
     Lazy(Box<Hint>),
 }
@@ -334,8 +336,9 @@ fn frame<A: Attributes + ?Sized>(mention: &Mention<'_, A>, source: Source, conte
         hint.timing = Timing::Lazy;
         return Opens::Lazy(Box::new(hint));
     }
+    let url = hint.url.clone();
     context.add(hint);
-    Opens::Nothing
+    Opens::Frame(url)
 }
 
 /// Whether it is fetched once it is near (HTML, "will lazy load element steps").

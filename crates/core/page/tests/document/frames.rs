@@ -46,6 +46,28 @@ fn frames_that_ask_without_cookies_or_with_a_policy_that_is_demanded_of_them_are
 }
 
 #[test]
+fn frames_that_are_not_displayed_are_known_once_the_styles_are_here() {
+    let mut document = Document::new(&page(), None, options());
+    let hints = document.html(
+        b"<link rel=stylesheet href=a.css><iframe src=a.html></iframe><iframe hidden src=b.html></iframe>\
+          <iframe style='display:none' src=c.html></iframe><div class=ad><iframe src=d.html></iframe></div>\
+          <iframe class=ad src=e.html></iframe><iframe src=e.html></iframe>",
+    );
+    let shown = |document: &Document| -> String {
+        ["a", "b", "c", "d", "e", "never-named"]
+            .iter()
+            .filter(|name| document.may_show_frame(&page().join(&format!("{name}.html")).unwrap()))
+            .map(|name| &name[..1])
+            .collect()
+    };
+    assert_eq!(shown(&document), "acden", "while a sheet is awaited that may decide it");
+    let sheet = document.resource_begins(&hints[0], &hints[0].url, &ResourceInfo::default()).unwrap();
+    document.resource(sheet, b".ad { display: none }");
+    document.resource_end(sheet);
+    assert_eq!(shown(&document), "aen");
+}
+
+#[test]
 fn what_a_document_in_an_attribute_names_is_the_pages() {
     let html = "<base href=/b/><meta name=referrer content=origin><p class=out>x</p>\
         <iframe srcdoc=\"<style>.in{background:url(in.png)}.out{background:url(out.png)}</style>\
