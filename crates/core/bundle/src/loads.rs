@@ -66,6 +66,8 @@ struct Open {
     page: Url,
     /// Documents of frames that were promised to it, with the `Referer` of their requests.
     frames: Vec<(Url, Option<HeaderValue>)>,
+    /// All of those, whether or not they have been asked for.
+    framed: Vec<Url>,
     /// What is held at these URLs the origin is asked about, for this page; each with whether it is a document.
     validated: Vec<(Url, bool)>,
     /// Its exchanges in [`Loads::under_way`].
@@ -125,6 +127,7 @@ impl Loads {
             user: Arc::clone(user),
             page: url,
             frames: Vec::new(),
+            framed: Vec::new(),
             validated: Vec::new(),
             under_way: 0,
             active: Duration::ZERO,
@@ -150,9 +153,10 @@ impl Loads {
     /// The document of a frame at `url` was promised to `load`, for such a request.
     pub(crate) fn note_frame(&mut self, load: LoadId, url: &Url, request: &HeaderMap) {
         if let Some(open) = self.find(load)
-            && open.frames.len() < MAX_FRAMES
+            && open.framed.len() < MAX_FRAMES
         {
             open.frames.push((url.clone(), request.get(header::REFERER).cloned()));
+            open.framed.push(url.clone());
         }
     }
 
@@ -290,7 +294,7 @@ impl Loads {
     }
 
     /// Whether a request of `user` comes from `load`: it is for its document, to which a redirect led, its `Referer` names
-    /// the page, or no page was opened since that could ask alike.
+    /// the page or a frame of it, or no page was opened since that could ask alike.
     pub(crate) fn is_of(&self, load: LoadId, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
         if !self.open.iter().any(|open| open.user == *user && open.load > load) {
             return true;
@@ -298,11 +302,21 @@ impl Loads {
         // Loads of one document do not go on side by side, so its URL says which; where that is the bare origin, only what
         // goes to that origin: towards others, all its pages are named so.
         let page = self.open.iter().find(|open| open.load == load);
+        let named = referer(request);
+        let is_within = |open: &Open| open.framed.iter().any(|frame| Some(frame.as_str()) == named);
+        // A frame that later pages have, too, or that is one, may be theirs.
+        let is_theirs = |open: &Open| {
+            open.user == *user && open.load > load && (is_within(open) || Some(open.page.as_str()) == named)
+        };
         page.is_some_and(|open| {
-            let is_named = || referer(request) == Some(open.page.as_str());
-            let is_origin = open.page.path() == "/" && open.page.query().is_none();
+            let is_named =
+                Some(open.page.as_str()) == named || is_within(open) && !self.open.iter().any(is_theirs);
+            let tells = |named: Url| {
+                let is_origin = named.path() == "/" && named.query().is_none();
+                !is_origin || named.origin() == url.origin()
+            };
             open.is_asked_for(url, request)
-                || is_named() && (!is_origin || open.page.origin() == url.origin())
+                || is_named && named.and_then(|named| Url::parse(named).ok()).is_some_and(tells)
         })
     }
 }

@@ -125,6 +125,29 @@ fn pages_at_the_root_of_their_site_load_side_by_side_with_others() {
 }
 
 #[test]
+fn what_a_frame_of_a_page_asks_for_is_of_that_page_unless_a_later_one_has_the_frame_too() {
+    let url = |text: &str| Url::parse(text).unwrap();
+    let frame = "http://site.test/frame";
+    let ask = |later_has_it: bool| {
+        let mut book = Promises::new(100, 100);
+        assert!(book.begin_load(&user("u"), LOAD, &url(PAGE), &navigation(None)).is_empty());
+        assert!(book.promise(PromiseId(7), &user("u"), LOAD, url(frame), navigation(Some(PAGE))));
+        let like = request(&[("referer", frame)]);
+        assert!(book.promise(ONE, &user("u"), LOAD, url(IMAGE), like.clone()));
+        // Over plain HTTP a frame that a script has made begins a load like any page.
+        let later = url("http://site.test/of-a-script");
+        assert!(book.begin_load(&user("u"), LoadId(2), &later, &navigation(Some(PAGE))).is_empty());
+        if later_has_it {
+            let request = navigation(Some(later.as_str()));
+            assert!(book.promise(PromiseId(8), &user("u"), LoadId(2), url(frame), request));
+        }
+        book.ask(&user("u"), &Method::GET, &url(IMAGE), &like, seconds(2))
+    };
+    assert_eq!(ask(false), Answer::Promise(ONE));
+    assert_eq!(ask(true), Answer::Ask(WhyAsk::OtherLoad));
+}
+
+#[test]
 fn a_later_page_of_another_user_does_not_matter() {
     let mut book = book();
     assert!(book.begin_load(&user("v"), LoadId(2), &Url::parse(PAGE).unwrap(), &navigation(None)).is_empty());
