@@ -13,6 +13,7 @@ mod host;
 mod icmp;
 mod intake;
 mod janitor;
+mod memory;
 mod namespace;
 mod nat;
 mod overhear;
@@ -37,12 +38,13 @@ pub use host::{congestion_control_allowed, host_addresses, host_ip, host_sysctl,
 pub use icmp::{keep_complaints, next_complaint};
 pub use intake::{Intake, listen_on};
 pub use janitor::Janitor;
+pub use memory::{give_back_large_memory, give_back_memory_when_idle};
 pub use namespace::Namespace;
 pub use nat::Nat;
 pub use overhear::{MOST_PORT_RANGES, Overheard};
 pub use ping::{Ping, left_by};
 pub use privileged::{Privileged, serve_privileged};
-pub use process::{Running, give_back_large_memory, raise_descriptor_limit};
+pub use process::{Running, raise_descriptor_limit};
 pub use rootless::{enter_user_namespace, is_rootless};
 pub use shaping::{
     Applied, Crowd, Group, Hold, Leaf, LeafCounts, LeafKind, Listed, Losing, MarkRule, Metered, Shaped,

@@ -1,5 +1,5 @@
 //! Child processes that do not outlive the value that holds them, their own children included; and how much this
-//! process may have open, and keeps of its memory.
+//! process may have open.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, killpg};
@@ -20,16 +20,6 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
     }
     Ok(hard)
-}
-
-/// Has memory of 4 MB and more go back to the system as soon as it is freed. Once glibc has seen such a block freed it would take
-/// the next ones from its arenas, and keep what these have grown to; threads have arenas of their own (mallopt(3)).
-pub fn give_back_large_memory() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: it sets a number of the allocator, which is behind a lock there.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
-    }
 }
 
 /// A running process in a process group of its own; dropping this kills the whole group and reaps it.
@@ -109,28 +99,6 @@ mod tests {
     fn as_many_descriptors_as_the_system_allows_may_be_open() {
         let most = raise_descriptor_limit().unwrap();
         assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (most, most));
-    }
-
-    #[cfg(target_env = "gnu")]
-    #[test]
-    fn large_memory_is_given_back_also_when_it_was_before() {
-        let resident = || {
-            let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-            pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
-        };
-        give_back_large_memory();
-        let before = resident();
-        for _ in 0..3 {
-            // On threads, as each has an arena; written, so that it is really there; with something above it that stays.
-            let kept = std::thread::spawn(|| {
-                let large = vec![1_u8; 20 << 20];
-                let kept = vec![1_u8; 64];
-                drop(std::hint::black_box(large));
-                kept
-            });
-            std::mem::forget(kept.join().unwrap());
-        }
-        assert!(resident() < before + (10 << 20), "{} bytes were kept", resident() - before);
     }
 
     #[test]

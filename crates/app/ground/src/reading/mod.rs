@@ -181,11 +181,13 @@ impl Reading {
     ) -> Vec<Decided> {
         let named = self.named();
         let (mut hints, mut policies) = (VecDeque::from(hints), VecDeque::from(policies));
-        hints.retain(|hint| !(self.is_unseen && is_styles(hint)));
         let mut all = Vec::new();
         while let Some(hint) = hints.pop_front() {
             while let Some(policy) = policies.pop_front_if(|policy| policy.from <= hint.order) {
                 self.obey(&policy, named.as_deref());
+            }
+            if self.is_unseen && is_styles(&hint) {
+                continue;
             }
             if let Some(named) = &named {
                 named.note(&hint);
@@ -193,9 +195,7 @@ impl Reading {
             let way = Way::default();
             let decision = self.standing.decide(&hint, &hint.url, &way);
             match decision {
-                Decision::Skip(_) if self.awaited.is_given_up(&hint) => {
-                    hints.extend(then(&hint).into_iter().filter(|hint| !(self.is_unseen && is_styles(hint))));
-                }
+                Decision::Skip(_) if self.awaited.is_given_up(&hint) => hints.extend(then(&hint)),
                 Decision::Skip(_) => {}
                 Decision::Fetch(..) => {
                     self.weigh(HINT);
