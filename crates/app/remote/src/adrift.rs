@@ -41,7 +41,7 @@ impl Adrift {
     pub(crate) fn ended(&self, carrier: &Carrier) {
         let hop = &carrier.hop;
         if hop.kept().is_none() {
-            return;
+            return hop.give_up();
         }
         let patience = (self.patience)();
         let waiting = hop.clone();

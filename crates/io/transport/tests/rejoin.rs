@@ -128,10 +128,13 @@ impl Remote {
     }
 }
 
-async fn order(hop: &Hop) -> Receiver {
+fn head() -> RequestHead {
     let (scheme, authority, path) = ("https".into(), "site.test".into(), "/order".into());
-    let head = RequestHead { method: Method::POST, scheme, authority, path, fields: HeaderMap::new() };
-    let (mut sender, receiver) = hop.ask(Ask { exchange: 7, ..Ask::default() }, &head);
+    RequestHead { method: Method::POST, scheme, authority, path, fields: HeaderMap::new() }
+}
+
+async fn order(hop: &Hop) -> Receiver {
+    let (mut sender, receiver) = hop.ask(Ask { exchange: 7, ..Ask::default() }, &head());
     sender.write(Bytes::from_static(ORDER)).await.unwrap();
     sender.finish(None);
     receiver
@@ -219,6 +222,21 @@ async fn the_same_holds_on_a_carrier_on_which_the_remote_spoke_before_ground_had
     assert_eq!(remote.finish(hop, receiver).await, ANSWER);
     assert_eq!(*remote.books.orders.lock().unwrap(), [ORDER], "once");
     assert_eq!(*remote.books.verdicts.lock().unwrap(), [Verdict::NeverCame]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_begins_on_a_carrier_that_all_has_left_is_lost_and_does_not_wait_for_ever() {
+    let remote = ends();
+    let former = remote.call().await;
+    former.replace();
+    remote.call().await.adopt(&former);
+    let never_used = remote.call().await;
+    never_used.replace();
+    never_used.give_up();
+    for hop in [former, never_used] {
+        let (_sender, mut receiver) = hop.ask(Ask { exchange: 7, ..Ask::default() }, &head());
+        assert!(matches!(receiver.next().await, Arrival::Lost));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,9 +69,10 @@ pub(super) fn say_again(
 }
 
 impl State {
-    /// Begins to keep a stream, if it may go on on another carrier.
+    /// Begins to keep a stream, if it may go on on another carrier. Who took this one just before it ended may begin on it after
+    /// all else has left, when nobody comes for what it has any more.
     pub(super) fn keep(&mut self, id: StreamId, asked: Option<Asked>) -> bool {
-        let nature = self.session.nature(id).filter(|_| self.lasting);
+        let nature = self.session.nature(id).filter(|_| self.lasting && !self.given_up);
         let (Some(nature), Some(slot)) = (nature, self.slots.get_mut(&id)) else { return false };
         let hearing = if self.role == Role::Remote { Hearing::Head } else { Hearing::Body };
         let exchange = nature.exchange();

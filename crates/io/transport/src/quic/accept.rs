@@ -32,6 +32,8 @@ const RETRY_ABOVE: usize = 64;
 const MOST_PENDING: usize = 1024;
 /// A remote may lose a few packets of its handshake; strangers do not stay longer.
 const HANDSHAKE: Duration = Duration::from_secs(15);
+/// How long a listener that closes waits for peers to hear of it.
+const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Sessions that may be resumed: as many as the last connections of so many remotes were given tickets for. Beyond it the
 /// oldest go: whoever comes back with one of those makes a whole handshake, and what it said early is said again. Each takes
@@ -248,10 +250,11 @@ impl Listener {
         self.endpoint.local_addr()
     }
 
-    /// Closes every connection with `code` and `reason` and waits until the peers have been told.
+    /// Closes every connection with `code` and `reason` and waits, for a bounded time, until the peers have been told. Who was
+    /// refused before the path was measured would be listened to for many seconds more.
     pub async fn close(&self, code: u32, reason: &str) {
         self.endpoint.close(VarInt::from_u32(code), reason.as_bytes());
-        self.endpoint.wait_idle().await;
+        let _ = tokio::time::timeout(FAREWELL, self.endpoint.wait_idle()).await;
         if let Some(memory) = self.shared.memory.get() {
             memory.save();
         }
