@@ -12,7 +12,9 @@ use farhop_transport::hop::{Arrival, Receiver};
 use http::HeaderMap;
 use tokio::time::timeout;
 
+use crate::Remote;
 use crate::bodies::Decoding;
+use crate::finishing::Share;
 use crate::kept::Kept;
 use crate::promising::{Offer, Page};
 
@@ -69,9 +71,11 @@ pub(crate) async fn carry(
         Decoding::Coded(decoder, counted) => (Some(decoder), counted),
     };
     let (mut trailers, mut crossed) = (None, 0);
-    let mut filling = Filling { intake: Some(intake), kept, soon: page.remote.soon() };
+    let mut filling = Filling { intake: Some(intake), kept, share: None };
     loop {
-        let Some(arrival) = filling.next(&mut receiver).await else { return Err(Broken::GivenUp) };
+        let Some(arrival) = filling.next(&mut receiver, &page.remote).await else {
+            return Err(Broken::GivenUp);
+        };
         if let Arrival::Body(bytes) = &arrival {
             filling.crossed(bytes.len() as u64);
             crossed += bytes.len() as u64;
@@ -114,13 +118,13 @@ pub(crate) async fn carry(
 struct Filling {
     intake: Option<Intake>,
     kept: Kept,
-    /// Bytes that are on their way anyway.
-    soon: u64,
+    /// It is finished though nobody waits for it.
+    share: Option<Share>,
 }
 
 impl Filling {
     /// What comes next; nothing once nobody wants it.
-    async fn next(&mut self, receiver: &mut Receiver) -> Option<Arrival> {
+    async fn next(&mut self, receiver: &mut Receiver, remote: &Remote) -> Option<Arrival> {
         if let Some(intake) = &self.intake {
             tokio::select! {
                 arrival = receiver.next() => return Some(arrival),
@@ -128,8 +132,11 @@ impl Filling {
             }
             self.intake = None;
         }
-        // What lacks no more than what is on its way anyway becomes whole, whoever waits for it.
-        if self.kept.lacks().is_some_and(|lacks| lacks <= self.soon) {
+        // What lacks no more than what is on its way anyway becomes whole, whoever waits for it: of all bodies together, that is.
+        if self.share.is_none() {
+            self.share = self.kept.lacks().and_then(|lacks| remote.finishing().share(lacks, remote.soon()));
+        }
+        if self.share.is_some() {
             return timeout(LAST, receiver.next()).await.ok();
         }
         // It comes as fast as the first of those takes it who follow it on disk.

@@ -103,6 +103,16 @@ impl Books {
         }
     }
 
+    /// Nothing more comes of a promise that was used: its browser has given it up before it was whole, and may have shown none of it.
+    pub(crate) fn given_up(&mut self, entry: &Entry<'_>, now: Duration) {
+        if let Some(page) = self.pages.get_mut(&entry.page) {
+            page.open = page.open.saturating_sub(1);
+            page.active = now;
+            page.account.wasted_bytes += entry.bytes;
+        }
+        self.will_not_answer(entry, PromiseEnd::Used);
+    }
+
     /// A promise ends that nobody used.
     pub(crate) fn unused(&mut self, entry: &Entry<'_>, end: PromiseEnd) {
         self.tell_end(entry, end, entry.bytes);

@@ -28,6 +28,7 @@ mod desk;
 mod dictionaries;
 mod dns;
 mod exchange;
+mod finishing;
 mod held;
 mod holdouts;
 mod intercept;
@@ -124,6 +125,7 @@ pub struct Remote {
     plan: PathPlan,
     repairs: Repairs,
     unreachable: Unreachable,
+    finishing: finishing::Finishing,
     announced: Announced,
     strange: transparent::Strange,
     doubts: revalidate::Doubts,
@@ -246,6 +248,11 @@ impl Remote {
         let rate = self.plan.forward.unwrap_or(start::UNKNOWN_RATE);
         // A body may share the link with others, and a request waits for its turn, too.
         (2 * rate.bytes_in(self.plan.rtt).0).max(LEAST_AHEAD)
+    }
+
+    /// What still comes of bodies for which nobody waits.
+    fn finishing(&self) -> &finishing::Finishing {
+        &self.finishing
     }
 
     fn unreachable(&self) -> &Unreachable {

@@ -120,7 +120,7 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
         };
         return Found::Ask { why, field: None, held: Meanwhile::default() };
     }
-    let asked = remote.desk().ask(user, &fetch.head.method, &fetch.url, fields, remote.now());
+    let asked = remote.desk().ask((exchange, user), &fetch.head.method, &fetch.url, fields, remote.now());
     let (mut why, mut field) = (unforeseen(fields), None);
     match asked {
         Ok(Answering { promise, wire, mut promised, wanted }) => {
@@ -133,6 +133,7 @@ async fn look(remote: &Remote, exchange: &Exchange) -> Found {
                 && !body.is_broken()
                 && let Some(head) = unchanged(remote, user, promise, fetch, head)
             {
+                remote.desk().needs_no_body(exchange);
                 return Found::Unchanged { head, early };
             }
             match state {

@@ -10,6 +10,7 @@ use farhop_events::ExchangeId;
 use farhop_freshness::Part;
 use farhop_htotp::RequestHead;
 use farhop_htotp::frame::{Failure, Priority};
+use farhop_store::Broken;
 use farhop_transport::hop::{Hop, Receiver};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
@@ -320,7 +321,7 @@ async fn keep(page: &Page, id: PromiseId, known: Known, mut receiver: Receiver) 
     let carried = tokio::select! {
         carried = arriving::carry(receiver, decoding, intake, kept, page) => carried,
         // Whoever has found it in the repository meanwhile gets all of it.
-        () = async { gone(known.state.clone()).await; abandon.when_unread().await } => return,
+        () = async { gone(known.state.clone()).await; abandon.when_unread().await } => Err(Broken::GivenUp),
     };
     match carried {
         Ok(stored) => {

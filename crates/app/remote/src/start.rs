@@ -37,6 +37,7 @@ use crate::caller::{self, Caller, Target};
 use crate::consent::{Consent, ConsentError};
 use crate::desk::Desk;
 use crate::dns::DnsError;
+use crate::finishing::Finishing;
 use crate::holdouts::Holdouts;
 use crate::parts::Parts;
 use crate::passwords::PasswordsError;
@@ -250,6 +251,7 @@ fn start_with(
         plan,
         repairs,
         unreachable: Unreachable::default(),
+        finishing: Finishing::default(),
         announced: Announced::default(),
         strange: transparent::Strange::default(),
         doubts: Default::default(),

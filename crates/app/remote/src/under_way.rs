@@ -57,5 +57,6 @@ impl Drop for UnderWay {
         let now = self.remote.now();
         self.remote.desk().settled(self.exchange, now);
         self.remote.holdouts().settled(self.exchange, now);
+        promising::tell_unwanted(&self.remote);
     }
 }

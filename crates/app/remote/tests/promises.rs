@@ -15,6 +15,7 @@ use support::{
     Asked, BROWSER, PATIENCE, REFERER, UNCACHEABLE, World, answer, answer_with, failure, head, page,
     predicted, read_until, send, until, withdrawn, world,
 };
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// A stream that has taken nothing for so long is full.
@@ -23,6 +24,14 @@ const FULL: Duration = Duration::from_millis(300);
 /// What a browser asks for a document with: only such a request begins a page, and ends one.
 const DOCUMENT: &str =
     "accept: text/html,*/*\r\nupgrade-insecure-requests: 1\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+
+/// And what its page needs.
+const WITHIN: &str = "accept: text/html,*/*\r\nuser-agent: Mozilla/5.0 Chrome/156.0.0.0\r\n";
+
+/// The browser has no use for an answer any more.
+fn leave(client: TcpStream) {
+    client.set_zero_linger().unwrap();
+}
 
 /// Loads a document that promises nothing.
 async fn plain_page(world: &World) {
@@ -98,6 +107,52 @@ async fn a_push_whose_page_is_left_still_comes_for_whoever_reads_what_the_reposi
     got += &answer(other).await;
     assert!(got.contains("and more"), "{got}");
     assert_eq!(world.crossed(), 2, "the two documents");
+}
+
+#[tokio::test]
+async fn what_its_browser_stops_asking_for_is_given_up_and_counts_as_wasted() {
+    let world = world().await;
+    let mut events = world.bus.subscribe();
+    let promise = document(&world).await;
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(UNCACHEABLE), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    let (mut client, mut got) = (world.get("/a.css", &format!("{WITHIN}{REFERER}")).await, String::new());
+    read_until(&mut client, &mut got, "promised").await;
+    leave(client);
+    assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+    until(&mut events, |event| matches!(event, Event::PageSettled { wasted_bytes: 8, used_bytes: 0, .. }))
+        .await;
+}
+
+#[tokio::test]
+async fn what_its_browser_stops_waiting_for_is_refused_before_it_comes() {
+    let world = world().await;
+    let mut events = world.bus.subscribe();
+    let promise = document(&world).await;
+    let client = world.get("/a.css", &format!("{WITHIN}{REFERER}")).await;
+    until(&mut events, |event| matches!(event, Event::PromiseEnded { end: PromiseEnd::Used, .. })).await;
+    leave(client);
+    let Some(push) = world.hop.push(promise) else { return };
+    assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped));
+}
+
+#[tokio::test]
+async fn what_any_cache_may_reuse_goes_on_for_a_moment_for_the_next_page() {
+    let world = world().await;
+    let promise = document(&world).await;
+    let mut push = world.hop.push(promise).unwrap();
+    push.answer(&head(&[("cache-control", "max-age=600")]), Coding::Identity, None);
+    push.write(Bytes::from_static(b"promised")).await.unwrap();
+    let fields = format!("{WITHIN}{REFERER}");
+    let (mut client, mut got) = (world.get("/a.css", &fields).await, String::new());
+    read_until(&mut client, &mut got, "promised").await;
+    leave(client);
+    let (mut next, mut got) = (world.get("/a.css", &fields).await, String::new());
+    read_until(&mut next, &mut got, "promised").await;
+    leave(next);
+    assert_eq!(timeout(PATIENCE, push.gone()).await, Ok(Gone::Stopped), "in the end");
+    assert_eq!(world.crossed(), 1, "the document");
 }
 
 #[tokio::test]

@@ -215,6 +215,7 @@ impl Loads {
         if let Some(load) = load
             && let Some(open) = self.find(load)
         {
+            open.leaving.take_if(|leaving| leaving.to == load);
             open.under_way += 1;
             open.active = now;
             self.under_way.insert(exchange, load);
@@ -246,6 +247,14 @@ impl Loads {
         }
         for open in &mut self.open {
             open.leaving.take_if(|leaving| leaving.to == LoadId(exchange) && !leaving.shown);
+        }
+    }
+
+    /// Its user may have closed it: what was under way for `load` was given up.
+    pub(crate) fn doubt(&mut self, load: LoadId) {
+        if let Some(open) = self.find(load) {
+            // It is left for nothing, unless it asks for more.
+            open.leaving.get_or_insert(Leaving { to: load, keeps_reusable: false, shown: true });
         }
     }
 

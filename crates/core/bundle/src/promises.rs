@@ -146,6 +146,17 @@ impl Promises {
         self.loads.moved(load, &without_fragment(from), without_fragment(to));
     }
 
+    /// A request for something of `load` was given up: if nothing else is under way for it, and nothing comes for a while, its page is
+    /// closed, as [`Promises::leave`] finds out.
+    pub fn doubt(&mut self, load: LoadId) {
+        self.loads.doubt(load);
+    }
+
+    /// Whether any shared cache could reuse what answers the promise, as far as its head has come.
+    pub fn is_reusable(&self, id: PromiseId) -> bool {
+        self.open.get(&id).is_some_and(|promise| promise.reusable.is_some())
+    }
+
     /// Whether exactly this was promised, and will be answered so: it is of a page that is open, and opens none.
     fn is_promised(&self, user: &Arc<str>, url: &Url, request: &HeaderMap) -> bool {
         let ids = self.by_url.get(&(Arc::clone(user), url.clone())).map(Vec::as_slice).unwrap_or_default();

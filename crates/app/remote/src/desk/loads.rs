@@ -54,6 +54,7 @@ impl Desk {
     /// `exchange` has ended.
     pub(crate) fn settled(&mut self, exchange: ExchangeId, now: Duration) {
         self.book.settled(exchange.0, now);
+        self.stops_answering(exchange, now);
     }
 
     /// Whether the page of this load was open and is not any more.

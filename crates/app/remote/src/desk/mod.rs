@@ -1,6 +1,7 @@
 //! Promises at the remote: what ground said would come, what of it has come, and who waits for it. Which promise
 //! answers which request is `farhop_bundle`'s rule; here are the bodies and the waiting.
 
+mod deserted;
 mod handed_over;
 mod loads;
 mod told;
@@ -62,6 +63,8 @@ struct Entry {
     /// Its push has begun.
     pushed: bool,
     used: bool,
+    /// Since when nobody takes it any more who was being answered with it.
+    deserted: Option<Duration>,
     /// Lets others wait for it until it can be found in the repository.
     leading: Option<Leading>,
 }
@@ -114,6 +117,8 @@ pub(crate) struct Desk {
     books: Books,
     entries: HashMap<PromiseId, Entry>,
     wire: HashMap<Wire, PromiseId>,
+    /// Exchanges that are being answered with promises.
+    answering: HashMap<ExchangeId, PromiseId>,
     /// Pushes that are ahead of their promises, and since when.
     orphans: HashMap<Wire, (Receiver, Duration)>,
     /// Cacheable promises that are whole: the repository answers for them, used or not.
@@ -142,6 +147,7 @@ impl Desk {
             books: Books::new(bus),
             entries: HashMap::new(),
             wire: HashMap::new(),
+            answering: HashMap::new(),
             orphans: HashMap::new(),
             handed_over: HandedOver::default(),
             unwanted: VecDeque::new(),
@@ -172,7 +178,7 @@ impl Desk {
         let orphan = self.orphans.remove(&wire).map(|(receiver, _)| receiver);
         let (state, _) = watch::channel(Promised::Awaited);
         let (user, pushed) = (user.clone(), orphan.is_some());
-        let used = false;
+        let (used, deserted) = (false, None);
         let entry = Entry {
             url,
             user,
@@ -185,6 +191,7 @@ impl Desk {
             wire,
             pushed,
             used,
+            deserted,
             leading,
         };
         self.entries.insert(id, entry);
@@ -311,10 +318,10 @@ impl Desk {
         }
     }
 
-    /// Which promise answers this request; whoever takes it watches it come.
+    /// Which promise answers this request of `exchange`; whoever takes it watches it come.
     pub(crate) fn ask(
         &mut self,
-        user: &User,
+        (exchange, user): (ExchangeId, &User),
         method: &Method,
         url: &Url,
         request: &HeaderMap,
@@ -324,6 +331,8 @@ impl Desk {
             Answer::Ask(why) => Err(why),
             Answer::Promise(id) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return Err(WhyAsk::NotPromised) };
+                entry.deserted = None;
+                self.answering.insert(exchange, id);
                 let (wire, promised) = (entry.wire, entry.state.subscribe());
                 let bytes = entry.bytes();
                 let is_awaited = matches!(*promised.borrow(), Promised::Awaited);
@@ -375,6 +384,7 @@ impl Desk {
         for id in self.book.lapse(now) {
             self.end(id, PromiseEnd::Lapsed, now);
         }
+        self.give_up_deserted(now);
         // Its promise was lost with a stream that nobody read to its end: dropping the push stops it.
         self.orphans.retain(|_, (_, since)| *since + LONGEST_ORPHAN > now);
         for handed in self.handed_over.lapse(now) {

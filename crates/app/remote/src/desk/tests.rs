@@ -52,7 +52,8 @@ fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
     for path in ["a", "c"] {
         desk.invalidate(&url(path), (0, &[2]), now);
     }
-    let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
+    let mut answers =
+        |path| desk.ask((ExchangeId(2), &user), &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
     let answered = ["a", "b", "c"].map(&mut answers);
     assert_eq!(answered, [false, true, true], "the last was asked for since");
     assert_eq!(desk.take_untold(), [(0, 0..=0)], "ground is told");
@@ -68,7 +69,8 @@ fn a_carrier_that_another_has_taken_the_place_of_ends_its_own_promises_alone() {
         desk.promise(&user, made).unwrap();
     }
     desk.carrier_lost(1, now);
-    let mut answers = |path| desk.ask(&user, &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
+    let mut answers =
+        |path| desk.ask((ExchangeId(2), &user), &Method::GET, &url(path), &HeaderMap::new(), now).is_ok();
     assert_eq!(["a", "b"].map(&mut answers), [false, true]);
 }
 
