@@ -8,6 +8,8 @@ use url::{Host, Url};
 
 /// How long a request may still show what was before a response changed it: it was on its way already.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long requests may overtake each other on their way.
+const OVERTAKEN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub(super) struct Cookie {
@@ -165,8 +167,13 @@ impl Cookie {
         !self.partitioned && (self.seen_at.is_some() || goes_cross_site(self.same_site, family))
     }
 
-    /// Whether a request sent before the browser knew what a response changed may still arrive. What a request has
-    /// shown, the browser knew.
+    /// A request has shown it as it is by now: the browser knew, and what it sent before is nearly here.
+    pub(super) fn settle(&mut self, now: SystemTime) {
+        let last = now.checked_sub(GRACE.saturating_sub(OVERTAKEN));
+        self.told = self.told.map(|told| last.map_or(told, |last| told.min(last)));
+    }
+
+    /// Whether a request sent before the browser knew what a response changed may still arrive.
     pub(super) fn is_settling(&self, now: SystemTime) -> bool {
         self.told.is_some_and(|told| now.duration_since(told).map_or(true, |since| since < GRACE))
     }

@@ -245,6 +245,7 @@ impl Jar {
             return;
         }
         cookie.confirmed = true;
+        cookie.settle(now);
         if cookie.value != value {
             self.bytes = self.bytes + value.len() - cookie.value.len();
             cookie.value = value.to_owned();

@@ -236,6 +236,19 @@ fn a_request_that_was_on_its_way_does_not_undo_a_response() {
 }
 
 #[test]
+fn what_a_response_has_set_and_a_request_has_shown_is_gone_as_soon_as_it_is_not_sent() {
+    let mut mirror = Mirror::new(CHROMIUM);
+    mirror.is_set(OWN, "sid=alice", 60);
+    mirror.navigates(OWN, "", 61);
+    assert_eq!(mirror.sends(OWN, 61), "sid=alice", "the request may have been sent before");
+    mirror.navigates(OWN, "sid=alice", 62);
+    mirror.navigates(OWN, "", 62);
+    assert_eq!(mirror.sends(OWN, 62), "sid=alice", "it may have been overtaken");
+    mirror.navigates(OWN, "", 64);
+    assert_eq!(mirror.sends(OWN, 64), "", "the user has logged out");
+}
+
+#[test]
 fn what_only_requests_have_shown_needs_no_time_to_settle() {
     let mut mirror = Mirror::new(CHROMIUM);
     mirror.navigates(OWN, "script=1", 60);
