@@ -132,6 +132,7 @@ impl ScriptReader {
                 Finding::Literal { path, place, of_module } => {
                     (self.literal(&path, place, of_module, context), false)
                 }
+                Finding::Resolved { specifier } => (self.resolved(&specifier, context), false),
             };
             match hint {
                 Some(hint) if is_sure => context.add(hint),
@@ -221,6 +222,14 @@ impl ScriptReader {
         // The helper hands the nonce on.
         let nonce = self.nonce.clone().filter(|_| place == Place::ChunkFiles);
         Some(Hint { nonce, ..hint })
+    }
+
+    /// By the import map, as what is imported is.
+    fn resolved(&self, specifier: &str, context: &Context) -> Option<Hint> {
+        self.charset.of(specifier)?;
+        let url = context.fetchable(context.import_map.resolve(specifier, &self.base)?)?;
+        let (destination, mode) = destination(url.path(), self.finder.is_module())?;
+        Some(self.guessed(url, destination, mode, context))
     }
 
     /// Loaded through the page, whichever script names it.

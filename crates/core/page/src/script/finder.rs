@@ -13,6 +13,8 @@ pub(crate) enum Finding {
     Dynamic { specifier: String, kind: ModuleKind, at_once: bool },
     /// A string that looks like a resource's path; whether `import.meta.url` is its base.
     Literal { path: String, place: Place, of_module: bool },
+    /// `import.meta.resolve("x")`.
+    Resolved { specifier: String },
 }
 
 /// What stands around a path, and says how it is asked for.
@@ -68,6 +70,14 @@ enum State {
         path: String,
         place: Place,
         step: usize,
+    },
+    /// How much of `meta.resolve(` followed `import.`.
+    Meta {
+        step: usize,
+    },
+    /// After `import.meta.resolve("x"`.
+    Resolved {
+        specifier: String,
     },
 }
 
@@ -230,6 +240,11 @@ impl Finder {
     }
 }
 
+/// What stands between `import.` and what is resolved.
+const RESOLVE: [Token<'_>; 4] =
+    [Token::Word("meta"), Token::Mark(b'.'), Token::Word("resolve"), Token::Mark(b'(')];
+const RESOLVE_OPEN: usize = RESOLVE.len();
+
 /// Takes a token in while a statement is followed.
 fn step(
     state: &mut State,
@@ -247,6 +262,13 @@ fn step(
         (State::Import { .. }, Token::Word(_) | Token::Mark(b'{' | b'*')) if module && !nested => {
             *state = State::Clause { from: false };
         }
+        (State::Import { .. }, Token::Mark(b'.')) => *state = State::Meta { step: 0 },
+        (State::Meta { step: RESOLVE_OPEN }, Token::Text(text)) => {
+            *state = State::Resolved { specifier: text.into_owned() };
+        }
+        (State::Meta { step }, token) if RESOLVE.get(*step) == Some(&token) => *step += 1,
+        // `import.meta.resolve("x" + y)`: no literal.
+        (State::Resolved { .. }, Token::Mark(b'+')) => *state = State::Idle,
         (State::Export, Token::Mark(b'{' | b'*')) => *state = State::Clause { from: false },
         (State::Clause { from }, Token::Word(word)) => *from = word == "from",
         (State::Clause { from: true }, Token::Text(text)) => {
@@ -313,6 +335,8 @@ fn step(
             let behind = match *matched {
                 // `["a.png", import("x")]`
                 2 => Some(State::Import { at_once: false }),
+                // `["a.png", import.meta.resolve("x")]`
+                matched @ 3..6 => Some(State::Meta { step: matched - 3 }),
                 _ => None,
             };
             settle(state, found);
@@ -361,6 +385,7 @@ fn settle(state: &mut State, found: &mut Vec<Finding>) {
         State::Literal { path, place, .. } => {
             found.push(Finding::Literal { path, place, of_module: false });
         }
+        State::Resolved { specifier } => found.push(Finding::Resolved { specifier }),
         _ => {}
     }
 }

@@ -42,13 +42,14 @@ fn told(text: &str, module: bool) -> Vec<String> {
                 };
                 format!("{around}{} {path}", if of_module { "own" } else { "path" })
             }
+            Finding::Resolved { specifier } => format!("resolved {specifier}"),
         })
         .collect()
 }
 
 #[test]
 fn modules_tell_what_they_load() {
-    let cases: [(&str, &[&str]); 55] = [
+    let cases: [(&str, &[&str]); 61] = [
         ("import 'a'", &["a"]),
         ("import\"a\";import\"b\"", &["a", "b"]),
         ("import 'a'\nimport 'b'\nexport {x} from 'c'", &["a", "b", "c"]),
@@ -88,6 +89,12 @@ fn modules_tell_what_they_load() {
         ("x.import('a'); y?.import('b')", &[]),
         ("import.meta.url", &[]),
         ("new URL('./w.js', import.meta.url)", &["own ./w.js"]),
+        ("import.meta.resolve('lib/a.mjs')", &["resolved lib/a.mjs"]),
+        ("x(import.meta.resolve(`a`),'b.png')", &["resolved a", "path b.png"]),
+        ("import.meta.resolve('lib/' + x); import.meta.env", &[]),
+        ("x.import.meta.resolve('a'); import.meta\nimport 'b'", &["b"]),
+        ("f('a.png', import.meta.resolve('b/c.js'))", &["path a.png", "resolved b/c.js"]),
+        ("f('a.png', import.meta.env.X)", &["path a.png"]),
         ("new Worker(new URL('./w.js', import.meta.url), {type: 'module'})", &["worker's own ./w.js"]),
         (
             "new Worker(new URL(''+new URL('w/w.js',import.meta.url).href,import.meta.url))",

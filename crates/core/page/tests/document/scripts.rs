@@ -156,6 +156,21 @@ fn what_a_worker_runs_is_guessed_as_workers_ask_for_it() {
 }
 
 #[test]
+fn what_a_module_resolves_is_guessed_by_the_import_map() {
+    let hints = load(
+        "<script type=importmap>{\"imports\": {\"lib/\": \"/m/libdir/\", \"icon\": \"/i.svg\"}}</script>\
+         <script type=module src=sub/a.js></script>",
+        &[(
+            "dir/sub/a.js",
+            "import.meta.resolve('lib/z.mjs'); f(import.meta.resolve('icon')); import.meta.resolve('./y.mjs'); \
+             import.meta.resolve('bare/x.mjs')",
+        )],
+    );
+    assert_eq!(names(&hints), ["dir/sub/a.js", "m/libdir/z.mjs", "i.svg", "dir/sub/y.mjs"]);
+    assert!(hints[1..].iter().all(|hint| hint.confidence == Confidence::Guess));
+}
+
+#[test]
 fn what_a_page_loads_by_the_attribute_of_its_body_is_guessed() {
     let body = "<body onload=\"MM_preloadImages('i/over.gif', &quot;b.gif&quot;)\"><img src=a.gif onload=\"x('no.gif')\">";
     let hints = load(body, &[]);
