@@ -63,7 +63,7 @@ fn same_registrable_domain(a: &Url, b: &Url) -> bool {
 
 /// The registrable domain of a host. One that is written out to the root (`site.test.`) is another than without the dot, as in browsers
 /// (URL, "registrable domain").
-fn registrable(host: &str) -> Option<&str> {
+pub(crate) fn registrable(host: &str) -> Option<&str> {
     let name = host.strip_suffix('.').unwrap_or(host);
     let domain = psl::domain_str(name)?;
     host.get(name.len() - domain.len()..)
