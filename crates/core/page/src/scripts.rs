@@ -204,7 +204,7 @@ impl ScriptReader {
     fn literal(&self, path: &str, place: Place, of_module: bool, context: &Context) -> Option<Hint> {
         self.charset.of(path)?;
         let base = match place {
-            Place::ChunkFiles => &self.build_root(path).unwrap_or_else(|| context.base.clone()),
+            Place::ChunkFiles { .. } => &self.build_root(path).unwrap_or_else(|| context.base.clone()),
             _ if of_module => &self.base,
             _ => &context.base,
         };
@@ -213,14 +213,15 @@ impl ScriptReader {
             ((Destination::Script, _), Place::Worker) => (Destination::Worker, Mode::SameOrigin),
             (_, Place::Worker) => return None,
             // The helper's `<link>` says `crossorigin`.
-            ((destination @ (Destination::Script | Destination::Style), _), Place::ChunkFiles) => {
-                (destination, Mode::Cors)
+            ((Destination::Script, _), Place::ChunkFiles { .. }) => (Destination::Script, Mode::Cors),
+            ((Destination::Style, _), Place::ChunkFiles { styles_with_cors: true }) => {
+                (Destination::Style, Mode::Cors)
             }
             (usual, _) => usual,
         };
         let hint = self.guessed(url, destination, mode, context);
         // The helper hands the nonce on.
-        let nonce = self.nonce.clone().filter(|_| place == Place::ChunkFiles);
+        let nonce = self.nonce.clone().filter(|_| matches!(place, Place::ChunkFiles { .. }));
         Some(Hint { nonce, ..hint })
     }
 

@@ -22,8 +22,8 @@ pub(crate) enum Finding {
 pub(crate) enum Place {
     /// Nothing that says it.
     Alone,
-    /// The list of the files of chunks that Vite's helper preloads.
-    ChunkFiles,
+    /// The list of the files of chunks that Vite's helper preloads; whether its helper says `crossorigin` for styles too.
+    ChunkFiles { styles_with_cors: bool },
     /// `new Worker(`.
     Worker,
 }
@@ -117,23 +117,28 @@ enum Before {
     Other,
 }
 
-/// Where the list of files of chunks is that Vite writes: `__vite__mapDeps=(i,m=…,d=(m.f||(m.f=["a.js","a.css"])))=>…`.
+/// Where the list of files of chunks is that Vite writes: `__vite__mapDeps=(i,m=…,d=(m.f||(m.f=["a.js","a.css"])))=>…`. Older ones
+/// call it by a name of its own, and their helper says `crossorigin` for scripts alone (until 5.4.2, vitejs/vite#17930).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChunkFiles {
     Elsewhere,
-    /// It is named, and the next bracket opens it.
-    Named,
-    Within,
+    /// It is named, and the next bracket opens it; whether it is one of the older.
+    Named {
+        old: bool,
+    },
+    Within {
+        old: bool,
+    },
 }
 
 impl ChunkFiles {
     fn after(self, token: &Token<'_>) -> Self {
         match (self, token) {
-            (_, Token::Word("__vite__mapDeps" | "__vite__fileDeps")) => ChunkFiles::Named,
-            (ChunkFiles::Named, Token::Mark(b'[')) => ChunkFiles::Within,
-            (ChunkFiles::Named, Token::Mark(b';')) | (ChunkFiles::Within, Token::Mark(b']')) => {
-                ChunkFiles::Elsewhere
-            }
+            (_, Token::Word("__vite__mapDeps")) => ChunkFiles::Named { old: false },
+            (_, Token::Word("__vite__fileDeps" | "viteFileDeps")) => ChunkFiles::Named { old: true },
+            (ChunkFiles::Named { old }, Token::Mark(b'[')) => ChunkFiles::Within { old },
+            (ChunkFiles::Named { .. }, Token::Mark(b';'))
+            | (ChunkFiles::Within { .. }, Token::Mark(b']')) => ChunkFiles::Elsewhere,
             _ => self,
         }
     }
@@ -190,7 +195,7 @@ impl Finder {
             self.chunk_files = self.chunk_files.after(&token);
             let place = match (before, self.chunk_files) {
                 (Before::LoaderCall(true), _) => Place::Worker,
-                (_, ChunkFiles::Within) => Place::ChunkFiles,
+                (_, ChunkFiles::Within { old }) => Place::ChunkFiles { styles_with_cors: !old },
                 _ => Place::Alone,
             };
             self.before = match token {

@@ -37,7 +37,8 @@ fn told(text: &str, module: bool) -> Vec<String> {
             Finding::Literal { path, place, of_module } => {
                 let around = match place {
                     Place::Alone => "",
-                    Place::ChunkFiles => "chunk's ",
+                    Place::ChunkFiles { styles_with_cors: true } => "chunk's ",
+                    Place::ChunkFiles { .. } => "old chunk's ",
                     Place::Worker => "worker's ",
                 };
                 format!("{around}{} {path}", if of_module { "own" } else { "path" })
@@ -160,12 +161,12 @@ fn files_of_chunks_are_told_from_other_paths() {
         ),
         (
             "const __vite__fileDeps=['a.css'],__vite__mapDeps=i=>i.map(i=>__vite__fileDeps[i]); y = ['c.css']",
-            &["chunk's path a.css", "path c.css"],
+            &["old chunk's path a.css", "path c.css"],
         ),
         (
             "function __vite__mapDeps(n){if(!__vite__mapDeps.viteFileDeps){__vite__mapDeps.viteFileDeps=['a.css']}\
              return n.map(i=>__vite__mapDeps.viteFileDeps[i])} y='c.css'",
-            &["chunk's path a.css", "path c.css"],
+            &["old chunk's path a.css", "path c.css"],
         ),
         ("x(__vite__mapDeps); y = ['c.css']", &["path c.css"]),
     ];

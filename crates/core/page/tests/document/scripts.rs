@@ -117,7 +117,8 @@ fn files_of_vites_chunks_are_asked_for_as_its_helper_does_below_what_was_built()
     let list =
         |files: &str| format!("const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=[{files}])))=>i");
     let built = list("'assets/Home.js','assets/Home.css','other/far.css'");
-    let relative = list("'./Home.js','../x.css'") + ";theme='assets/own.css'";
+    let relative =
+        list("'./Home.js','../x.css'") + ";theme='assets/own.css';const __vite__fileDeps=['./old.css'];";
     let hints = load(
         "<script type=module nonce=n src=/app/assets/index.js></script><script type=module src=/rel/a/index.js></script>",
         &[("app/assets/index.js", &built), ("rel/a/index.js", &relative)],
@@ -130,6 +131,7 @@ fn files_of_vites_chunks_are_asked_for_as_its_helper_does_below_what_was_built()
         ("rel/a/Home.js", Mode::Cors),
         ("rel/x.css", Mode::Cors),
         ("dir/assets/own.css", Mode::NoCors),
+        ("rel/a/old.css", Mode::NoCors),
     ];
     assert_eq!(told, expected.map(|(name, mode)| (name.to_owned(), mode)));
     assert!(hints[2..].iter().all(|hint| hint.confidence == Confidence::Guess));
