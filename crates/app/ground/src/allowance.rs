@@ -31,6 +31,8 @@ pub(crate) enum UsedUp {
     Page,
     #[error("a guess may not be so long")]
     Guess,
+    #[error("the page's budget of bytes for guesses is used up")]
+    Guesses,
 }
 
 impl Allowance {

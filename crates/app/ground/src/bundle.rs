@@ -155,7 +155,7 @@ impl Bundle {
                     Decision::Skip(skip) => {
                         self.named(&hint);
                         if skip == Skip::Duplicate {
-                            self.confirm_guess(&hint);
+                            self.confirm_guess(&reading, &hint);
                         }
                         self.skip(&hint, skip_words(skip));
                     }
@@ -245,11 +245,12 @@ impl Bundle {
         let raised = Raised::default();
         let risen = raised.clone();
         let release = Arc::new(Notify::new());
-        let released = Arc::clone(&release);
+        let (released, waits) = (Arc::clone(&release), Arc::clone(&reading));
         self.carrier.on_wanted(promise, move |priority| {
             asked.store(true, Relaxed);
             risen.forget();
             released.notify_one();
+            waits.guesses_changed();
             if let Some(bundle) = bundle.upgrade() {
                 lock(&bundle.order).hurry(priority.urgency, |job| job.wish.promise == promise);
             }
@@ -320,26 +321,19 @@ impl Bundle {
 
     async fn keep_promise(self: &Arc<Self>, job: Job) {
         let Job { wish, unwanted, overtaken } = job;
+        // What is set aside for it, if it is a guess by now.
+        let mut set_aside = false;
         let kept = tokio::select! {
             biased;
             // Ends what is under way: dropping the fetch frees its connection.
             _ = unwanted => None,
             () = is_overtaken(overtaken) => Some(Err(failure::withdrawn(&ASKED))),
-            kept = self.fetch(&wish) => Some(kept),
+            kept = self.fetch_in_turn(&wish, &mut set_aside) => Some(kept),
         };
         if let Some(words) = &wish.words {
             self.carrier.overtaken.sends(words);
         }
-        // What was stopped midway keeps what it set aside.
-        if wish.hint.confidence == Confidence::Guess
-            && let Some(kept) = &kept
-        {
-            let spent = kept.as_ref().ok().filter(|_| wish.is_guess());
-            wish.reading.spent_on_guess(&wish.hint, *spent.unwrap_or(&0));
-            if kept.is_err() && wish.is_guess() {
-                wish.reading.forget_guess(&wish.unasked);
-            }
-        }
+        wish.guess_ended(set_aside, kept.as_ref());
         let failure = match kept {
             Some(Ok(_)) => return,
             Some(Err(failure)) => Some(failure),

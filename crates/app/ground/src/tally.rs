@@ -123,6 +123,7 @@ pub(crate) fn skip_words(skip: Skip) -> &'static str {
         Skip::Duplicate => "decided before",
         Skip::UncacheableTwice => "fetched before, and the answer may not be used again",
         Skip::OverBudget => "the page's budget of requests is used up",
+        Skip::OverGuesses => "the page's budget for guesses is used up",
         Skip::Credentials => "the document was fetched with credentials",
         Skip::UnsureOfCookies => "it is not known which cookies the browser would send",
         Skip::SetsCookie => "fetching it unasked has set a cookie before",

@@ -19,6 +19,13 @@ async fn origin() -> Origin {
         };
         match peer.path() {
             "/many" => peer.answer("content-type: text/html", many).await,
+            "/guesses" => {
+                let kinds = ["png", "woff2", "css", "js"];
+                let names = kinds.map(|kind| (0..8).map(|at| format!("'/{at}.{kind}',")).collect::<String>());
+                let page = format!("<link rel=icon href=data:,><script>x=[{}]</script>", names.concat());
+                peer.answer("content-type: text/html", page).await;
+            }
+            path if path.contains('.') => peer.answer("content-type: text/plain", "").await,
             "/old" => peer.say(to("/older")).await,
             "/older" => peer.say(to("/text")).await,
             "/text" => peer.answer("content-type: text/plain; charset=utf-8", "text").await,
@@ -56,6 +63,14 @@ async fn a_page_that_names_more_than_is_taken_is_told_so() {
         origin.addr
     );
     assert_eq!(plan.notes, [told]);
+}
+
+#[tokio::test]
+async fn guesses_beyond_their_budget_are_told_so() {
+    let plan = explain(&origin().await, "/guesses").await.unwrap();
+    let left: Vec<_> = plan.resources.iter().filter_map(|one| one.left.as_deref()).collect();
+    assert_eq!(left, ["the page's budget for guesses is used up"; 12]);
+    assert_eq!(plan.resources.len(), 32);
 }
 
 #[tokio::test]

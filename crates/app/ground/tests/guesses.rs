@@ -36,6 +36,50 @@ async fn a_guess_that_is_long_is_withdrawn_before_any_of_it_crosses() {
     }
 }
 
+#[tokio::test]
+async fn short_guesses_are_all_fetched_though_each_has_room_for_a_long_one_set_aside() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        peer.answer("content-type: text/css", noise(250)).await;
+        Some(peer)
+    }
+    let files = |kind: &str| (0..6).map(|at| format!("'/{at}.{kind}',")).collect::<String>();
+    let names = ["js", "css", "png"].map(files).concat();
+    let page = format!("<!doctype html><link rel=icon href=data:,><script>var all = [{names}]</script>");
+    let origin = site("content-type: text/html", page, answer).await;
+    let pair = Pair::new(&[]).await;
+    let mut asked = navigate(&origin, "/");
+    asked.fields.remove("cookie");
+    assert_eq!(pair.get(&asked).await.promises.len(), 18);
+    for _ in 0..18 {
+        assert!(pushed(&pair).await.1.whole);
+    }
+}
+
+#[tokio::test]
+async fn guesses_end_with_the_bytes_that_they_may_take_and_what_is_promised_is_withdrawn() {
+    async fn answer(mut peer: Peer) -> Option<Peer> {
+        peer.answer("content-type: font/woff2", noise(31_000)).await;
+        Some(peer)
+    }
+    let files = |kind: &str| (0..6).map(|at| format!("'/{at}.{kind}',")).collect::<String>();
+    let names = ["woff2", "png"].map(files).concat();
+    let page = format!("<!doctype html><link rel=icon href=data:,><script>var all = [{names}]</script>");
+    let origin = site("content-type: text/html", page, answer).await;
+    let pair = Pair::new(&[]).await;
+    let mut asked = navigate(&origin, "/");
+    asked.fields.remove("cookie");
+    let reply = pair.get(&asked).await;
+    assert_eq!(reply.promises.len(), 12);
+    let mut whole = 0;
+    for _ in &reply.promises {
+        let push = pushed(&pair).await.1;
+        whole += usize::from(push.whole);
+        assert!(push.whole || push.head.is_none() && &*push.failure().token == "promise_withdrawn");
+    }
+    assert_eq!(whole, 8, "256 KB");
+    assert_eq!(origin.paths().len(), 1 + 8, "what is withdrawn is not asked for");
+}
+
 /// A page whose script names these two files, asked for as guesses are made: without cookies.
 async fn guessing(pair: &Pair, origin: &Origin) -> [u64; 2] {
     let mut asked = navigate(origin, "/");

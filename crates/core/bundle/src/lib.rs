@@ -32,7 +32,7 @@ pub use first_party::FirstParty;
 pub use likeness::Likeness;
 pub use loads::{LoadId, is_attachment, opens_frame, opens_page};
 pub use matching::{Mismatch, PRIVATE_TO, compare, is_navigation, is_speculative, sameness, unfamiliar};
-pub use plan::{Budget, Decision, NeverUnasked, Plan, Skip};
+pub use plan::{Budget, Decision, NeverUnasked, Plan, Room, Skip};
 pub use promises::{Answer, Lost, PromiseId, Promises, WhyAsk};
 pub use redirect::{Navigation, leads_to};
 pub use referrer::policy_of as referrer_policy;

@@ -27,7 +27,7 @@ pub struct Budget {
     pub max_guesses: usize,
     /// Bytes of responses to these.
     pub max_guess_bytes: u64,
-    /// Of these, for one response; so many are set aside for it until it is here.
+    /// Of these, for one response; so many are set aside for it while it is under way.
     pub max_bytes_per_guess: u64,
     /// Unasked requests for names in scripts ([`Source::Mention`]), which are found to be there one by one.
     pub max_mentions: usize,
@@ -67,8 +67,10 @@ pub enum Skip {
     Duplicate,
     /// Fetched before for this page, and what came, or will come, may not be reused for this.
     UncacheableTwice,
-    /// The page's budget is used up, or that of its guesses.
+    /// The page's budget is used up.
     OverBudget,
+    /// The page's budget for guesses is used up, or that for names in scripts.
+    OverGuesses,
     /// The document was fetched with credentials in `Authorization`; how far they reach is the browser's knowledge.
     Credentials,
     /// The browser holds cookies of which it is not known whether it sends them here.
@@ -91,6 +93,17 @@ pub enum Skip {
     RiskyGuess,
 }
 
+/// Whether a guess may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It may, and what it may take is set aside.
+    Left,
+    /// Not before one that is under way is over: it may take less than is set aside for it.
+    SetAside,
+    /// Never: the budget is spent.
+    UsedUp,
+}
+
 /// Decisions for one load of one page.
 #[derive(Debug)]
 pub struct Plan {
@@ -100,8 +113,9 @@ pub struct Plan {
     requests: usize,
     foreign: HashMap<Origin, usize>,
     guesses: usize,
-    /// Spent, or set aside for what is still to come.
     guess_bytes: u64,
+    /// For each of which the most that it may take is set aside.
+    guesses_under_way: u64,
     mentions: usize,
     mention_bytes: u64,
 }
@@ -129,6 +143,7 @@ impl Plan {
             foreign: HashMap::new(),
             guesses: 0,
             guess_bytes: 0,
+            guesses_under_way: 0,
             mentions: 0,
             mention_bytes: 0,
         }
@@ -227,14 +242,35 @@ impl Plan {
         self.budget.max_bytes_per_guess
     }
 
-    /// The response to `hint`, a [`Confidence::Guess`], took this many bytes in all, no more than
-    /// [`Plan::guess_allowance`], and is over. To be called once for each; one that is not called for keeps what was set
-    /// aside for it.
+    /// The fetch of what `hint` guesses is about to begin: sets aside what it may take, where that is left. What begins is to be
+    /// told of to [`Plan::spent_on_guess`] once it is over.
+    pub fn begin_guess(&mut self, hint: &Hint) -> Room {
+        if hint.source == Source::Mention {
+            return Room::Left;
+        }
+        let room = self.room_for_guess();
+        self.guesses_under_way += u64::from(room == Room::Left);
+        room
+    }
+
+    fn room_for_guess(&self) -> Room {
+        let most = self.guess_allowance();
+        let taken = |under_way: u64| self.guess_bytes.saturating_add(most.saturating_mul(under_way + 1));
+        match self.budget.max_guess_bytes {
+            max if taken(self.guesses_under_way) <= max => Room::Left,
+            max if taken(0) <= max => Room::SetAside,
+            _ => Room::UsedUp,
+        }
+    }
+
+    /// The response to `hint`, which [began](Plan::begin_guess), took this many bytes in all, no more than
+    /// [`Plan::guess_allowance`], and is over.
     pub fn spent_on_guess(&mut self, hint: &Hint, bytes: u64) {
         if hint.source == Source::Mention {
             self.mention_bytes = self.mention_bytes.saturating_add(bytes);
         } else {
-            self.guess_bytes = self.guess_bytes.saturating_sub(self.guess_allowance()).saturating_add(bytes);
+            self.guesses_under_way = self.guesses_under_way.saturating_sub(1);
+            self.guess_bytes = self.guess_bytes.saturating_add(bytes);
         }
     }
 
@@ -265,14 +301,13 @@ impl Plan {
             && (self.mentions >= self.budget.max_mentions
                 || self.mention_bytes > self.budget.max_mention_bytes)
         {
-            return Err(Skip::OverBudget);
+            return Err(Skip::OverGuesses);
         }
         let is_guess = hint.confidence == Confidence::Guess && !is_mention;
-        let guess_bytes = self.guess_bytes.saturating_add(self.guess_allowance());
-        let guessed_enough =
-            self.guesses >= self.budget.max_guesses || guess_bytes > self.budget.max_guess_bytes;
+        // What is only set aside comes back: they are fetched in turn.
+        let guessed_enough = self.guesses >= self.budget.max_guesses || self.room_for_guess() == Room::UsedUp;
         if is_guess && guessed_enough {
-            return Err(Skip::OverBudget);
+            return Err(Skip::OverGuesses);
         }
         let origin = request.url.origin();
         if !is_same_site(&request.url, &self.load.url) {
@@ -284,10 +319,7 @@ impl Plan {
         }
         self.requests += 1;
         self.mentions += usize::from(is_mention);
-        if is_guess {
-            self.guesses += 1;
-            self.guess_bytes = guess_bytes;
-        }
+        self.guesses += usize::from(is_guess);
         self.asked.entry(request.url.clone()).or_default().push(Asked {
             mode: hint.mode,
             destination: hint.destination,

@@ -46,7 +46,7 @@ pub(crate) fn is_same_site(a: &Url, b: &Url) -> bool {
 pub(crate) fn site(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let domain = match url.host() {
-        Some(Host::Domain(name)) => psl::domain_str(name).unwrap_or(name),
+        Some(Host::Domain(name)) => registrable(name).unwrap_or(name),
         _ => host,
     };
     format!("{}://{domain}", url.scheme())
@@ -55,10 +55,18 @@ pub(crate) fn site(url: &Url) -> String {
 fn same_registrable_domain(a: &Url, b: &Url) -> bool {
     match (a.host(), b.host()) {
         (Some(Host::Domain(a)), Some(Host::Domain(b))) => {
-            a == b || psl::domain_str(a).is_some_and(|site| psl::domain_str(b) == Some(site))
+            a == b || registrable(a).is_some_and(|site| registrable(b) == Some(site))
         }
         (a, b) => a.is_some() && a == b,
     }
+}
+
+/// The registrable domain of a host. One that is written out to the root (`site.test.`) is another than without the dot, as in browsers
+/// (URL, "registrable domain").
+pub(crate) fn registrable(host: &str) -> Option<&str> {
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let domain = psl::domain_str(name)?;
+    host.get(name.len() - domain.len()..)
 }
 
 /// Secure Contexts, §3.1: where browsers send client hints and `Sec-Fetch-*`.
@@ -87,5 +95,11 @@ mod tests {
         assert_eq!(relation("http://a.test/", "https://a.test/"), Relation::CrossSite, "schemeful");
         assert_eq!(relation("http://10.0.0.1/", "http://11.0.0.1/"), Relation::CrossSite);
         assert_eq!(relation("http://10.0.0.1/", "http://10.0.0.1:81/"), Relation::SameSite);
+        assert_eq!(
+            relation("http://a.test/", "http://a.test./"),
+            Relation::CrossSite,
+            "written out to the root"
+        );
+        assert_eq!(relation("http://www.a.test./", "http://a.test./"), Relation::SameSite);
     }
 }

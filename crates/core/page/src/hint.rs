@@ -142,7 +142,7 @@ pub enum Destination {
     Fetch,
     /// Preloaded `as=track`.
     Track,
-    /// What a worker runs. Pages do not name it: their visits show it.
+    /// What a worker runs. Mark-up does not name it: scripts do, and visits show it.
     Worker,
     /// What a worker runs that pages of its origin share.
     SharedWorker,

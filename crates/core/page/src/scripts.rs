@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::decode::Charset;
 use crate::hint::{Confidence, Destination, Hint, Initiator, Mode, ReferrerPolicy, Source, Timing};
-use crate::script::{Finder, Finding, MentionScanner, Mentions, ModuleKind, destination};
+use crate::script::{Finder, Finding, MentionScanner, Mentions, ModuleKind, Place, destination};
 use std::collections::HashMap;
 use url::Url;
 
@@ -129,7 +129,10 @@ impl ScriptReader {
                     let confidence = if at_once { Confidence::Likely } else { Confidence::Guess };
                     (self.module(&specifier, kind, Source::DynamicImport, confidence, context), at_once)
                 }
-                Finding::Literal { path, of_module } => (self.literal(&path, of_module, context), false),
+                Finding::Literal { path, place, of_module } => {
+                    (self.literal(&path, place, of_module, context), false)
+                }
+                Finding::Resolved { specifier } => (self.resolved(&specifier, context), false),
             };
             match hint {
                 Some(hint) if is_sure => context.add(hint),
@@ -198,17 +201,61 @@ impl ScriptReader {
         })
     }
 
-    fn literal(&self, path: &str, of_module: bool, context: &Context) -> Option<Hint> {
+    fn literal(&self, path: &str, place: Place, of_module: bool, context: &Context) -> Option<Hint> {
         self.charset.of(path)?;
-        let base = if of_module { &self.base } else { &context.base };
+        let base = match place {
+            Place::ChunkFiles { .. } => &self.build_root(path).unwrap_or_else(|| context.base.clone()),
+            _ if of_module => &self.base,
+            _ => &context.base,
+        };
         let url = context.resolve_from(path, base)?;
-        let (destination, mode) = destination(path, self.finder.is_module())?;
-        // Loaded through the page, whichever script names it.
-        Some(Hint {
+        let (destination, mode) = match (destination(path, self.finder.is_module())?, place) {
+            ((Destination::Script, _), Place::Worker) => (Destination::Worker, Mode::SameOrigin),
+            (_, Place::Worker) => return None,
+            // The helper's `<link>` says `crossorigin`.
+            ((Destination::Script, _), Place::ChunkFiles { .. }) => (Destination::Script, Mode::Cors),
+            ((Destination::Style, _), Place::ChunkFiles { styles_with_cors: true }) => {
+                (Destination::Style, Mode::Cors)
+            }
+            (usual, _) => usual,
+        };
+        let hint = self.guessed(url, destination, mode, context);
+        // The helper hands the nonce on.
+        let nonce = self.nonce.clone().filter(|_| matches!(place, Place::ChunkFiles { .. }));
+        Some(Hint { nonce, ..hint })
+    }
+
+    /// By the import map, as what is imported is.
+    fn resolved(&self, specifier: &str, context: &Context) -> Option<Hint> {
+        self.charset.of(specifier)?;
+        let url = context.fetchable(context.import_map.resolve(specifier, &self.base)?)?;
+        let (destination, mode) = destination(url.path(), self.finder.is_module())?;
+        Some(self.guessed(url, destination, mode, context))
+    }
+
+    /// Loaded through the page, whichever script names it.
+    fn guessed(&self, url: Url, destination: Destination, mode: Mode, context: &Context) -> Hint {
+        Hint {
             mode,
             confidence: Confidence::Guess,
             offset: self.offset,
             ..context.hint(url, destination, Source::Literal)
-        })
+        }
+    }
+
+    /// The base of `path` among Vite's files of chunks: the script, or what all was built into, which the script's own directory
+    /// shows. `None` where it does not.
+    fn build_root(&self, path: &str) -> Option<Url> {
+        if path.starts_with('.') {
+            return Some(self.base.clone());
+        }
+        let own = self.base.path().rsplit_once('/')?.0;
+        let root = match path.rsplit_once('/') {
+            Some((directory, _)) => own.strip_suffix(directory)?.strip_suffix('/')?,
+            None => own,
+        };
+        let mut base = self.base.clone();
+        base.set_path(&format!("{root}/"));
+        Some(base)
     }
 }

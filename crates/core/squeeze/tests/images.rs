@@ -158,6 +158,11 @@ fn colour_profiles_are_kept() {
     assert!(holds(&webp) && webp::Decoder::new(&webp).decode().unwrap().is_alpha());
 }
 
+const ULTRA_HDR: &[u8] =
+    b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:Description \
+    xmlns:hdrgm=\"http://ns.adobe.com/hdr-gain-map/1.0/\" hdrgm:Version=\"1.0\"/></x:xmpmeta>";
+const OTHER_XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"/>";
+
 #[test]
 fn what_is_not_understood_to_the_last_detail_stays() {
     let plain = jpeg(160, 120, 90);
@@ -168,6 +173,13 @@ fn what_is_not_understood_to_the_last_detail_stays() {
     let rows = [
         ("turned", with_orientation(&plain, 6)),
         ("shown at half its size", with_width_in_exif(&plain, 80)),
+        ("a gain map, told in XMP", with_segment(&plain, 0xe1, ULTRA_HDR)),
+        (
+            "a gain map, told as ISO has it",
+            with_segment(&plain, 0xe2, b"urn:iso:std:iso:ts:21496:-1\0\0\0\0\0"),
+        ),
+        ("a second picture", with_more_pictures(&plain, 2)),
+        ("an index of pictures that is cut", with_segment(&plain, 0xe2, b"MPF\0MM\0\x2a")),
         ("a PNG turned", png_with_orientation(&upright, 6, false)),
         ("a PNG turned, told late", png_with_orientation(&upright, 8, true)),
         ("a profile for grey", with_profile(&plain, b"GRAY")),
@@ -191,6 +203,8 @@ fn what_is_not_understood_to_the_last_detail_stays() {
     }
     assert!(recode(&with_orientation(&plain, 1), gentle()).is_ok(), "upright by its own word");
     assert!(recode(&with_width_in_exif(&plain, 160), gentle()).is_ok(), "of its own size");
+    assert!(recode(&with_more_pictures(&plain, 1), gentle()).is_ok(), "the only picture");
+    assert!(recode(&with_segment(&plain, 0xe1, OTHER_XMP), gentle()).is_ok(), "XMP of something else");
     for late in [false, true] {
         let file = png_with_orientation(&upright, 1, late);
         assert!(recode(&file, recipe(Policy::Gentle, true)).is_ok(), "an upright PNG, told late: {late}");

@@ -11,10 +11,11 @@ mod standing;
 mod tests;
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use farhop_bundle::{Decision, Load, Noted, Unasked, Way, content_policies};
+use farhop_bundle::{Decision, Load, Noted, Room, Unasked, Way, content_policies};
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::Foreseen;
 use farhop_page::{
@@ -405,9 +406,33 @@ impl Reading {
         self.standing.plan().guess_allowance()
     }
 
-    /// A guess took this many bytes.
+    /// Completes when what the guess `hint` may take is set aside for it: whether it is, which it never will be where the page's
+    /// budget is spent, and need not be where it is no guess any more.
+    pub(crate) async fn begin_guess(&self, hint: &Hint, is_guess: impl Fn() -> bool) -> Room {
+        loop {
+            // Heard from here on, so that nothing rings unheard in between.
+            let mut rings = pin!(self.standing.guesses().notified());
+            rings.as_mut().enable();
+            if !is_guess() {
+                return Room::SetAside;
+            }
+            match self.standing.plan().begin_guess(hint) {
+                Room::SetAside => {}
+                room => return room,
+            }
+            rings.await;
+        }
+    }
+
+    /// A guess, for which room was left, took this many bytes.
     pub(crate) fn spent_on_guess(&self, hint: &Hint, bytes: u64) {
         self.standing.plan().spent_on_guess(hint, bytes);
+        self.guesses_changed();
+    }
+
+    /// One that waits may be none any more.
+    pub(crate) fn guesses_changed(&self) {
+        self.standing.guesses().notify_waiters();
     }
 }
 

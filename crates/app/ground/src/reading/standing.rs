@@ -10,6 +10,7 @@ use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_page::{Destination, Hint, Policy, PolicyKind, ReferrerPolicy, Steps};
 use farhop_settings::ground::BundleSettings;
 use http::HeaderMap;
+use tokio::sync::Notify;
 use url::Url;
 
 use super::lock;
@@ -29,6 +30,8 @@ struct Visit {
     matching: Steps,
     /// Bytes that its documents take, about.
     size: AtomicUsize,
+    /// Rings when a guess may begin that had to wait: another is over, or it is none any more.
+    guesses: Notify,
 }
 
 /// A document's standing in its page.
@@ -49,7 +52,8 @@ impl Standing {
             ..Budget::default()
         };
         let plan = Mutex::new(Plan::new(load, budget));
-        let visit = Visit { plan, known: Arc::clone(known), matching, size: AtomicUsize::new(PAGE) };
+        let (size, guesses) = (AtomicUsize::new(PAGE), Notify::new());
+        let visit = Visit { plan, known: Arc::clone(known), matching, size, guesses };
         Standing { visit: Arc::new(visit), frame: None, around: Vec::new() }
     }
 
@@ -119,6 +123,11 @@ impl Standing {
     /// The page's plan.
     pub(super) fn plan(&self) -> MutexGuard<'_, Plan> {
         lock(&self.visit.plan)
+    }
+
+    /// Rings when a guess that waits is to look again.
+    pub(super) fn guesses(&self) -> &Notify {
+        &self.visit.guesses
     }
 
     /// The user's browser asked for `url`, whatever was promised: that may show who asks.

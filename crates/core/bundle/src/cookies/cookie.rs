@@ -2,7 +2,7 @@
 
 use super::set_cookie::{SameSite, SetCookie};
 use crate::family::Family;
-use crate::site::is_potentially_trustworthy;
+use crate::site::{is_potentially_trustworthy, registrable};
 use std::time::{Duration, SystemTime};
 use url::{Host, Url};
 
@@ -147,7 +147,7 @@ impl Cookie {
     /// Whether it is of the registrable domain of `url`.
     pub(super) fn is_of_site(&self, url: &Url) -> bool {
         match url.host() {
-            Some(Host::Domain(host)) => is_below(&self.domain, psl::domain_str(host).unwrap_or(host)),
+            Some(Host::Domain(host)) => is_below(&self.domain, registrable(host).unwrap_or(host)),
             _ => url.host_str() == Some(&self.domain),
         }
     }

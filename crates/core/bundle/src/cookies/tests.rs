@@ -470,6 +470,18 @@ fn a_site_that_clears_its_cookies_has_none() {
 }
 
 #[test]
+fn a_host_that_is_written_out_to_the_root_clears_no_cookies_of_the_site_without_the_dot() {
+    let mut mirror = Mirror::new(CHROMIUM);
+    mirror.is_set(OWN, "a=1; Domain=site.test", 0);
+    let rooted = "https://www.site.test./";
+    let noted = mirror.navigates(rooted, "", 60);
+    let mut response = HeaderMap::new();
+    response.insert("clear-site-data", HeaderValue::from_static("\"cookies\""));
+    mirror.cookies.note_response(&noted, &url(rooted), &response, at(60));
+    assert_eq!(mirror.sends(OWN, 61), "a=1");
+}
+
+#[test]
 fn over_plain_http_a_frame_that_a_page_names_is_no_window() {
     let (page, frame) = ("http://page.test/", "http://far.test/frame");
     let after = |named: bool, seconds: u64| {

@@ -12,7 +12,20 @@ pub(crate) enum Finding {
     /// `import("x")`; whether it stands where the script itself runs, and not in braces or behind `=>`.
     Dynamic { specifier: String, kind: ModuleKind, at_once: bool },
     /// A string that looks like a resource's path; whether `import.meta.url` is its base.
-    Literal { path: String, of_module: bool },
+    Literal { path: String, place: Place, of_module: bool },
+    /// `import.meta.resolve("x")`.
+    Resolved { specifier: String },
+}
+
+/// What stands around a path, and says how it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nothing that says it.
+    Alone,
+    /// The list of the files of chunks that Vite's helper preloads; whether its helper says `crossorigin` for styles too.
+    ChunkFiles { styles_with_cors: bool },
+    /// `new Worker(`.
+    Worker,
 }
 
 /// What an import says that it imports (HTML, "module type from module request").
@@ -52,10 +65,19 @@ enum State {
         at_once: bool,
         step: Attribute,
     },
-    /// After a literal; how much of `, import.meta` followed it.
+    /// After a literal; how much of `, import.meta.url` followed it.
     Literal {
         path: String,
+        place: Place,
         step: usize,
+    },
+    /// How much of `meta.resolve(` followed `import.`.
+    Meta {
+        step: usize,
+    },
+    /// After `import.meta.resolve("x"`.
+    Resolved {
+        specifier: String,
     },
 }
 
@@ -88,15 +110,42 @@ enum Before {
     Arrow,
     Equals,
     Plus,
-    /// A word that makes a request of another kind than a hint would.
-    Loader,
-    /// In the brackets of one, `new URL(` within them passed over.
-    LoaderCall,
+    /// A word that makes a request of another kind than a hint would; whether it is `Worker`.
+    Loader(bool),
+    /// In the brackets of one, `new URL(` and `"" +` within them passed over.
+    LoaderCall(bool),
     Other,
 }
 
-/// Whose requests a hint for what they are given would not match: workers of all kinds and what they import, `fetch()` with whatever
-/// options, and what only tells the origin something.
+/// Where the list of files of chunks is that Vite writes: `__vite__mapDeps=(i,m=…,d=(m.f||(m.f=["a.js","a.css"])))=>…`. Older ones
+/// call it by a name of its own, and their helper says `crossorigin` for scripts alone (until 5.4.2, vitejs/vite#17930).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChunkFiles {
+    Elsewhere,
+    /// It is named, and the next bracket opens it; whether it is one of the older.
+    Named {
+        old: bool,
+    },
+    Within {
+        old: bool,
+    },
+}
+
+impl ChunkFiles {
+    fn after(self, token: &Token<'_>) -> Self {
+        match (self, token) {
+            (_, Token::Word("__vite__mapDeps")) => ChunkFiles::Named { old: false },
+            (_, Token::Word("__vite__fileDeps" | "viteFileDeps")) => ChunkFiles::Named { old: true },
+            (ChunkFiles::Named { old }, Token::Mark(b'[')) => ChunkFiles::Within { old },
+            (ChunkFiles::Named { .. }, Token::Mark(b';'))
+            | (ChunkFiles::Within { .. }, Token::Mark(b']')) => ChunkFiles::Elsewhere,
+            _ => self,
+        }
+    }
+}
+
+/// Whose requests a hint for what they are given would not match: workers that may run already and what workers import, `fetch()` with
+/// whatever options, and what only tells the origin something. How a worker of the page's own is asked for is known.
 const LOADERS: [&str; 6] = ["Worker", "SharedWorker", "importScripts", "register", "fetch", "sendBeacon"];
 
 /// Reads one script.
@@ -107,11 +156,18 @@ pub(crate) struct Finder {
     module: bool,
     state: State,
     before: Before,
+    chunk_files: ChunkFiles,
 }
 
 impl Finder {
     pub(crate) fn new(module: bool) -> Self {
-        Finder { lexer: Lexer::new(), module, state: State::Idle, before: Before::Other }
+        Finder {
+            lexer: Lexer::new(),
+            module,
+            state: State::Idle,
+            before: Before::Other,
+            chunk_files: ChunkFiles::Elsewhere,
+        }
     }
 
     pub(crate) fn is_module(&self) -> bool {
@@ -136,18 +192,28 @@ impl Finder {
             let nested = self.lexer.is_nested();
             let Some(token) = self.lexer.next() else { return };
             let before = self.before;
+            self.chunk_files = self.chunk_files.after(&token);
+            let place = match (before, self.chunk_files) {
+                (Before::LoaderCall(true), _) => Place::Worker,
+                (_, ChunkFiles::Within { old }) => Place::ChunkFiles { styles_with_cors: !old },
+                _ => Place::Alone,
+            };
             self.before = match token {
                 Token::Mark(b'.') => Before::Dot,
                 Token::Mark(b'=') => Before::Equals,
                 Token::Mark(b'>') if before == Before::Equals => Before::Arrow,
                 // `(` between an arrow and what it gives changes nothing.
                 Token::Mark(b'(') if before == Before::Arrow => Before::Arrow,
-                Token::Mark(b'+') => Before::Plus,
-                Token::Word(word) if LOADERS.contains(&word) => Before::Loader,
-                Token::Mark(b'(') if matches!(before, Before::Loader | Before::LoaderCall) => {
-                    Before::LoaderCall
+                // `"" +` of what is called changes nothing.
+                Token::Mark(b'+') if !matches!(before, Before::LoaderCall(_)) => Before::Plus,
+                Token::Word(word) if LOADERS.contains(&word) => Before::Loader(word == "Worker"),
+                Token::Mark(b'(') if let Before::Loader(worker) | Before::LoaderCall(worker) = before => {
+                    Before::LoaderCall(worker)
                 }
-                Token::Word("new" | "URL") if before == Before::LoaderCall => Before::LoaderCall,
+                Token::Word("new" | "URL") | Token::Mark(b'+') if matches!(before, Before::LoaderCall(_)) => {
+                    before
+                }
+                Token::Text(ref text) if text.is_empty() && matches!(before, Before::LoaderCall(_)) => before,
                 _ => Before::Other,
             };
             if self.state == State::Idle {
@@ -160,27 +226,39 @@ impl Finder {
                         self.state = State::Export;
                     }
                     Token::Text(text)
-                        if !matches!(before, Before::Plus | Before::LoaderCall)
+                        if !matches!(before, Before::Plus | Before::LoaderCall(false))
                             && literal::is_path(&text) =>
                     {
-                        self.state = State::Literal { path: text.into_owned(), step: 0 };
+                        self.state = State::Literal { path: text.into_owned(), place, step: 0 };
                     }
                     Token::Text(text) if before == Before::Plus => {
                         if let Some(path) = literal::behind_scheme(&text) {
-                            self.state = State::Literal { path: path.into(), step: 0 };
+                            self.state = State::Literal { path: path.into(), place, step: 0 };
                         }
                     }
                     _ => {}
                 }
                 continue;
             }
-            step(&mut self.state, token, self.module, nested, found);
+            step(&mut self.state, token, place, self.module, nested, found);
         }
     }
 }
 
+/// What stands between `import.` and what is resolved.
+const RESOLVE: [Token<'_>; 4] =
+    [Token::Word("meta"), Token::Mark(b'.'), Token::Word("resolve"), Token::Mark(b'(')];
+const RESOLVE_OPEN: usize = RESOLVE.len();
+
 /// Takes a token in while a statement is followed.
-fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: &mut Vec<Finding>) {
+fn step(
+    state: &mut State,
+    token: Token<'_>,
+    place: Place,
+    module: bool,
+    nested: bool,
+    found: &mut Vec<Finding>,
+) {
     match (&mut *state, token) {
         (State::Import { at_once }, Token::Mark(b'(')) => *state = State::Call { at_once: *at_once },
         (State::Import { .. }, Token::Text(text)) if module && !nested => {
@@ -189,6 +267,13 @@ fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: 
         (State::Import { .. }, Token::Word(_) | Token::Mark(b'{' | b'*')) if module && !nested => {
             *state = State::Clause { from: false };
         }
+        (State::Import { .. }, Token::Mark(b'.')) => *state = State::Meta { step: 0 },
+        (State::Meta { step: RESOLVE_OPEN }, Token::Text(text)) => {
+            *state = State::Resolved { specifier: text.into_owned() };
+        }
+        (State::Meta { step }, token) if RESOLVE.get(*step) == Some(&token) => *step += 1,
+        // `import.meta.resolve("x" + y)`: no literal.
+        (State::Resolved { .. }, Token::Mark(b'+')) => *state = State::Idle,
         (State::Export, Token::Mark(b'{' | b'*')) => *state = State::Clause { from: false },
         (State::Clause { from }, Token::Word(word)) => *from = word == "from",
         (State::Clause { from: true }, Token::Text(text)) => {
@@ -234,7 +319,7 @@ fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: 
         (State::Called { .. }, _) => {}
         // A part of a path.
         (State::Literal { step: 0, .. }, Token::Mark(b'+')) => *state = State::Idle,
-        (State::Literal { path, step: matched }, token) => {
+        (State::Literal { path, place: around, step: matched }, token) => {
             let expected = [
                 Token::Mark(b','),
                 Token::Word("import"),
@@ -246,34 +331,41 @@ fn step(state: &mut State, token: Token<'_>, module: bool, nested: bool, found: 
             if expected[*matched] == token {
                 *matched += 1;
                 if *matched == expected.len() {
-                    let path = std::mem::take(path);
-                    found.push(Finding::Literal { path, of_module: true });
+                    let (path, place) = (std::mem::take(path), *around);
+                    found.push(Finding::Literal { path, place, of_module: true });
                     *state = State::Idle;
                 }
                 return;
             }
-            let imported = *matched == 2;
-            settle(state, found);
-            if imported {
+            let behind = match *matched {
                 // `["a.png", import("x")]`
-                *state = State::Import { at_once: false };
-                return step(state, token, module, nested, found);
+                2 => Some(State::Import { at_once: false }),
+                // `["a.png", import.meta.resolve("x")]`
+                matched @ 3..6 => Some(State::Meta { step: matched - 3 }),
+                _ => None,
+            };
+            settle(state, found);
+            if let Some(behind) = behind {
+                *state = behind;
+                return step(state, token, place, module, nested, found);
             }
-            idle(state, token);
+            idle(state, token, place);
         }
         (_, token) => {
             settle(state, found);
-            idle(state, token);
+            idle(state, token, place);
         }
     }
 }
 
 /// What begins a statement may come right behind another one.
-fn idle(state: &mut State, token: Token<'_>) {
+fn idle(state: &mut State, token: Token<'_>, place: Place) {
     *state = match token {
         Token::Word("import") => State::Import { at_once: false },
         Token::Word("export") => State::Export,
-        Token::Text(text) if literal::is_path(&text) => State::Literal { path: text.into_owned(), step: 0 },
+        Token::Text(text) if literal::is_path(&text) => {
+            State::Literal { path: text.into_owned(), place, step: 0 }
+        }
         _ => State::Idle,
     };
 }
@@ -295,7 +387,10 @@ fn settle(state: &mut State, found: &mut Vec<Finding>) {
         State::Called { specifier, at_once, step } => {
             found.push(Finding::Dynamic { specifier, kind: step.kind(), at_once });
         }
-        State::Literal { path, .. } => found.push(Finding::Literal { path, of_module: false }),
+        State::Literal { path, place, .. } => {
+            found.push(Finding::Literal { path, place, of_module: false });
+        }
+        State::Resolved { specifier } => found.push(Finding::Resolved { specifier }),
         _ => {}
     }
 }

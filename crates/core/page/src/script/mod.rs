@@ -10,7 +10,7 @@ mod unescape;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use finder::{Finder, Finding, ModuleKind};
+pub(crate) use finder::{Finder, Finding, ModuleKind, Place};
 pub(crate) use import_map::ImportMap;
 pub(crate) use literal::destination;
 pub(crate) use mentions::{MentionScanner, Mentions};

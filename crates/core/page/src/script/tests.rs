@@ -1,6 +1,6 @@
 //! What is found in scripts, told in JavaScript.
 
-use super::{Finder, Finding, ModuleKind};
+use super::{Finder, Finding, ModuleKind, Place};
 use proptest::prelude::*;
 
 fn found_in_pieces(text: &str, module: bool, size: usize) -> Vec<Finding> {
@@ -34,15 +34,23 @@ fn told(text: &str, module: bool) -> Vec<String> {
                 format!("now {specifier}{}", as_what(kind))
             }
             Finding::Dynamic { specifier, kind, .. } => format!("later {specifier}{}", as_what(kind)),
-            Finding::Literal { path, of_module: false } => format!("path {path}"),
-            Finding::Literal { path, .. } => format!("own {path}"),
+            Finding::Literal { path, place, of_module } => {
+                let around = match place {
+                    Place::Alone => "",
+                    Place::ChunkFiles { styles_with_cors: true } => "chunk's ",
+                    Place::ChunkFiles { .. } => "old chunk's ",
+                    Place::Worker => "worker's ",
+                };
+                format!("{around}{} {path}", if of_module { "own" } else { "path" })
+            }
+            Finding::Resolved { specifier } => format!("resolved {specifier}"),
         })
         .collect()
 }
 
 #[test]
 fn modules_tell_what_they_load() {
-    let cases: [(&str, &[&str]); 51] = [
+    let cases: [(&str, &[&str]); 61] = [
         ("import 'a'", &["a"]),
         ("import\"a\";import\"b\"", &["a", "b"]),
         ("import 'a'\nimport 'b'\nexport {x} from 'c'", &["a", "b", "c"]),
@@ -82,6 +90,19 @@ fn modules_tell_what_they_load() {
         ("x.import('a'); y?.import('b')", &[]),
         ("import.meta.url", &[]),
         ("new URL('./w.js', import.meta.url)", &["own ./w.js"]),
+        ("import.meta.resolve('lib/a.mjs')", &["resolved lib/a.mjs"]),
+        ("x(import.meta.resolve(`a`),'b.png')", &["resolved a", "path b.png"]),
+        ("import.meta.resolve('lib/' + x); import.meta.env", &[]),
+        ("x.import.meta.resolve('a'); import.meta\nimport 'b'", &["b"]),
+        ("f('a.png', import.meta.resolve('b/c.js'))", &["path a.png", "resolved b/c.js"]),
+        ("f('a.png', import.meta.env.X)", &["path a.png"]),
+        ("new Worker(new URL('./w.js', import.meta.url), {type: 'module'})", &["worker's own ./w.js"]),
+        (
+            "new Worker(new URL(''+new URL('w/w.js',import.meta.url).href,import.meta.url))",
+            &["worker's own w/w.js"],
+        ),
+        ("new Worker('/a/w.js'); i = 'b.png'", &["worker's path /a/w.js", "path b.png"]),
+        ("new Worker(x + '/a/w.js')", &[]),
         ("f('x/w.js', import('a'))", &["path x/w.js", "later a"]),
         ("// import 'a'\n/* import 'b' */ import 'c'", &["c"]),
         ("'import \"a\"'; \"import('b')\"; `import 'c'`", &[]),
@@ -116,8 +137,7 @@ fn paths_that_are_parts_or_asked_for_otherwise_are_no_literals() {
         "i.src = x + '://cdn.test/a.png' + y",
         "i.src = `img/${x}.png`",
         "i.src = '/click.gif?vote=1'",
-        "new Worker('/w.js')",
-        "new Worker(new URL('./w.js', import.meta.url))",
+        "new Worker('/w.js' + x)",
         "new SharedWorker('/w.js', {})",
         "importScripts('/w.js')",
         "navigator.serviceWorker.register('/sw.js', {scope: '/'})",
@@ -129,6 +149,30 @@ fn paths_that_are_parts_or_asked_for_otherwise_are_no_literals() {
     assert_eq!(told("fetch(x); i.src = 'a.png'; x++; y = 'b.png'", false), ["path a.png", "path b.png"]);
     // Only the scheme stands before it, and that is nearly always the page's own.
     assert_eq!(told("s.src = p + '://cdn.test/w.js'; f()", false), ["path //cdn.test/w.js"]);
+}
+
+#[test]
+fn files_of_chunks_are_told_from_other_paths() {
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            "const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=[\"a/b.js\",\"a/b.css\"])))=>i.map(i=>d[i]); \
+             x(__vite__mapDeps([0,1])); y = ['c.css']",
+            &["chunk's path a/b.js", "chunk's path a/b.css", "path c.css"],
+        ),
+        (
+            "const __vite__fileDeps=['a.css'],__vite__mapDeps=i=>i.map(i=>__vite__fileDeps[i]); y = ['c.css']",
+            &["old chunk's path a.css", "path c.css"],
+        ),
+        (
+            "function __vite__mapDeps(n){if(!__vite__mapDeps.viteFileDeps){__vite__mapDeps.viteFileDeps=['a.css']}\
+             return n.map(i=>__vite__mapDeps.viteFileDeps[i])} y='c.css'",
+            &["old chunk's path a.css", "path c.css"],
+        ),
+        ("x(__vite__mapDeps); y = ['c.css']", &["path c.css"]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(told(text, true), expected, "{text}");
+    }
 }
 
 #[test]

@@ -113,6 +113,66 @@ fn paths_in_scripts_are_guesses_against_the_document() {
 }
 
 #[test]
+fn files_of_vites_chunks_are_asked_for_as_its_helper_does_below_what_was_built() {
+    let list =
+        |files: &str| format!("const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=[{files}])))=>i");
+    let built = list("'assets/Home.js','assets/Home.css','other/far.css'");
+    let relative =
+        list("'./Home.js','../x.css'") + ";theme='assets/own.css';const __vite__fileDeps=['./old.css'];";
+    let hints = load(
+        "<script type=module nonce=n src=/app/assets/index.js></script><script type=module src=/rel/a/index.js></script>",
+        &[("app/assets/index.js", &built), ("rel/a/index.js", &relative)],
+    );
+    let told: Vec<_> = hints[2..].iter().map(|hint| (short(hint), hint.mode)).collect();
+    let expected = [
+        ("app/assets/Home.js", Mode::Cors),
+        ("app/assets/Home.css", Mode::Cors),
+        ("dir/other/far.css", Mode::Cors),
+        ("rel/a/Home.js", Mode::Cors),
+        ("rel/x.css", Mode::Cors),
+        ("dir/assets/own.css", Mode::NoCors),
+        ("rel/a/old.css", Mode::NoCors),
+    ];
+    assert_eq!(told, expected.map(|(name, mode)| (name.to_owned(), mode)));
+    assert!(hints[2..].iter().all(|hint| hint.confidence == Confidence::Guess));
+    assert_eq!(hints[3].nonce.as_deref(), Some("n"));
+}
+
+#[test]
+fn what_a_worker_runs_is_guessed_as_workers_ask_for_it() {
+    let hints = load(
+        "<script type=module src=sub/a.js></script>",
+        &[(
+            "dir/sub/a.js",
+            "new Worker(new URL('./w.mjs', import.meta.url)); new Worker('w/b.js'); new Worker('/x.css')",
+        )],
+    );
+    assert_eq!(names(&hints), ["dir/sub/a.js", "dir/sub/w.mjs", "dir/w/b.js"]);
+    assert!(
+        hints[1..]
+            .iter()
+            .all(|hint| (hint.destination, hint.mode) == (Destination::Worker, Mode::SameOrigin)
+                && hint.initiator == Initiator::Document
+                && hint.confidence == Confidence::Guess)
+    );
+}
+
+#[test]
+fn what_a_module_resolves_is_guessed_by_the_import_map() {
+    let hints = load(
+        "<script type=importmap>{\"imports\": {\"lib/\": \"/m/libdir/\", \"icon\": \"/i.svg\"}}</script>\
+         <script type=module src=sub/a.js></script>",
+        &[(
+            "dir/sub/a.js",
+            "import.meta.resolve('lib/z.mjs'); f(import.meta.resolve('icon')); import.meta.resolve('./y.mjs'); \
+             import.meta.resolve('bare/x.mjs')",
+        )],
+    );
+    assert_eq!(names(&hints), ["dir/sub/a.js", "m/libdir/z.mjs", "i.svg", "dir/sub/y.mjs"]);
+    assert!(hints[1..].iter().all(|hint| hint.confidence == Confidence::Guess));
+}
+
+#[test]
 fn what_a_page_loads_by_the_attribute_of_its_body_is_guessed() {
     let body = "<body onload=\"MM_preloadImages('i/over.gif', &quot;b.gif&quot;)\"><img src=a.gif onload=\"x('no.gif')\">";
     let hints = load(body, &[]);

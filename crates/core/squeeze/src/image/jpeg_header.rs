@@ -23,6 +23,8 @@ pub(super) struct JpegHeader {
     /// The colour transform that Adobe's marker names.
     pub(super) adobe_transform: Option<u8>,
     pub(super) has_profile: bool,
+    /// More pictures stand behind it, or one that says how bright it is shown (Ultra HDR).
+    pub(super) has_more: bool,
 }
 
 const SOF: [u8; 3] = [0xc0, 0xc1, 0xc2];
@@ -43,6 +45,7 @@ pub(super) fn read(file: &[u8]) -> Option<JpegHeader> {
         said: (None, None),
         adobe_transform: None,
         has_profile: false,
+        has_more: false,
     };
     loop {
         let (marker, segment, after) = segment(rest)?;
@@ -55,8 +58,12 @@ pub(super) fn read(file: &[u8]) -> Option<JpegHeader> {
                     header.orientation = orientation_in(tiff).unwrap_or(header.orientation);
                     header.said = size_in(tiff);
                 }
+                header.has_more |= segment.starts_with(XMP) && holds(segment, GAIN_MAP);
             }
-            0xe2 => header.has_profile |= segment.starts_with(b"ICC_PROFILE\0"),
+            0xe2 => {
+                header.has_profile |= segment.starts_with(b"ICC_PROFILE\0");
+                header.has_more |= segment.starts_with(ISO_GAIN_MAP) || has_more_pictures(segment);
+            }
             0xee if segment.starts_with(b"Adobe") => header.adobe_transform = segment.get(11).copied(),
             _ if SOF.contains(&marker) => frame(&mut header, segment)?,
             _ if OTHER_SOF.contains(&marker) => return None,
@@ -64,6 +71,26 @@ pub(super) fn read(file: &[u8]) -> Option<JpegHeader> {
         }
     }
     (header.components > 0 && header.quality > 0).then_some(header)
+}
+
+/// XMP, part 3, §1.1.3.
+const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
+/// The namespace of what Ultra HDR says of its gain map ("Ultra HDR Image Format", "XMP attributes").
+const GAIN_MAP: &[u8] = b"http://ns.adobe.com/hdr-gain-map/1.0/";
+/// ISO 21496-1, annex C.
+const ISO_GAIN_MAP: &[u8] = b"urn:iso:std:iso:ts:21496:-1\0";
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// Whether the index of a multi-picture file (CIPA DC-007 §5.2) tells of more than the first picture, or cannot be read.
+fn has_more_pictures(segment: &[u8]) -> bool {
+    const NUMBER_OF_IMAGES: u16 = 0xb001;
+    let Some(index) = segment.strip_prefix(b"MPF\0") else { return false };
+    let index = Tiff(index);
+    let count = index.first().and_then(|first| index.number(first, NUMBER_OF_IMAGES));
+    count.is_none_or(|count| count > 1)
 }
 
 /// The marker at the start, its content, and what follows.
@@ -116,7 +143,7 @@ pub(super) fn size_in(tiff: &[u8]) -> (Option<u32>, Option<u32>) {
     (tiff.number(own, 0xa002), tiff.number(own, 0xa003))
 }
 
-/// Exif's directories (TIFF 6.0 §2).
+/// Exif's directories (TIFF 6.0 §2), and those of multi-picture files.
 struct Tiff<'a>(&'a [u8]);
 
 impl Tiff<'_> {

@@ -1,7 +1,7 @@
 //! Images made small: which are worth it ([`image_plan`]), and the recoding itself ([`recode`]). Pure: bytes in, bytes
 //! out; what it costs is the caller's to measure. Record 0014 says why and what was measured.
 //!
-//! Whatever is not understood to the last detail stays as it is: CMYK, 16 bits, animations, pictures to be turned,
+//! Whatever is not understood to the last detail stays as it is: CMYK, 16 bits, animations, pictures to be turned or to be shown brighter,
 //! profiles that do not fit, colours told in other ways.
 
 mod huffman;

@@ -134,6 +134,9 @@ pub(super) fn jpeg(file: &[u8]) -> Result<Decoded, Kept> {
     if is_of_another_size(header.said, (header.width, header.height)) {
         return Err(Kept::Kind("a JPEG that Exif gives another size"));
     }
+    if header.has_more {
+        return Err(Kept::Kind("a JPEG with a gain map or more pictures"));
+    }
     let space = if layout == Layout::Grey { ColorSpace::Luma } else { ColorSpace::RGB };
     let options = DecoderOptions::default()
         .set_strict_mode(true)

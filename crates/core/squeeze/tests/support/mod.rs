@@ -94,6 +94,13 @@ pub fn with_width_in_exif(jpeg: &[u8], width: u16) -> Vec<u8> {
     with_segment(jpeg, 0xe1, &[&first[..], &second].concat())
 }
 
+/// The same JPEG, the first of so many in its file (CIPA DC-007).
+pub fn with_more_pictures(jpeg: &[u8], count: u8) -> Vec<u8> {
+    let index =
+        [&b"MPF\0MM\0\x2a\0\0\0\x08\0\x01\xb0\x01\0\x04\0\0\0\x01\0\0\0"[..], &[count], &[0; 4]].concat();
+    with_segment(jpeg, 0xe2, &index)
+}
+
 /// The same PNG, to be turned; told before the pixels, or after them.
 pub fn png_with_orientation(png: &[u8], orientation: u8, late: bool) -> Vec<u8> {
     let content =
