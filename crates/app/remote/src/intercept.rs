@@ -213,10 +213,17 @@ impl Wish {
         let client = Client { address, user, pass, login };
         let withdrawn = remote.gate().withdrawn(&self.pass);
         tokio::pin!(withdrawn);
+        let mut switches = remote.consent().switches();
         let mut has_asked = false;
         let mut exchanges = JoinSet::new();
         let has_left = loop {
             let incoming = tokio::select! {
+                // What was asked after the switch is not read.
+                biased;
+                Ok(()) = switches.changed() => match self.decide(remote, address) {
+                    Decision::Intercept => continue,
+                    _ => break false,
+                },
                 incoming = connection.next_request() => incoming,
                 Some(_) = exchanges.join_next() => continue,
                 () = remote.draining() => {

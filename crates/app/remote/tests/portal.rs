@@ -8,6 +8,7 @@ use bytes::Bytes;
 use farhop_events::Event;
 use farhop_htotp::frame::Coding;
 use rustls::pki_types::ServerName;
+use support::within;
 use support::{BROWSER, CACHEABLE, PATIENCE, World, answer, head, tls_client, until, world, world_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -78,6 +79,26 @@ async fn a_user_switches_interception_off_and_on_again() {
     assert!(page(&world, "/").await.contains("Off for you"));
     send(&world, "do=all-on").await;
     assert!(page(&world, "/").await.contains("Accelerated"));
+}
+
+#[tokio::test]
+async fn what_is_switched_off_is_not_read_any_more_on_connections_that_stand() {
+    let world = world_with(&["interception.enabled=true"]).await;
+    for switch in ["do=site-off&site=site.test", "do=all-off"] {
+        let mut client = within::within(&world).await;
+        within::say(&mut client, "/", "").await;
+        within::answer(world.asked().await, "as ever").await;
+        within::hear(&mut client, "as ever").await;
+        send(&world, "do=site-off&site=other.test").await;
+        within::say(&mut client, "/again", "").await;
+        within::answer(world.asked().await, "as ever").await;
+        within::hear(&mut client, "as ever").await;
+        send(&world, switch).await;
+        let end = timeout(PATIENCE, client.read(&mut [0; 64])).await.expect("it ends");
+        assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+        send(&world, "do=site-on&site=site.test").await;
+    }
+    assert_eq!(world.crossed(), 4);
 }
 
 /// Asks for `path` and lets ground answer, with these fields, this body that stands for more.

@@ -16,7 +16,7 @@ use farhop_consent::{
 };
 use farhop_events::{Bus, Bypass, Event};
 use farhop_settings::remote::InterceptionSettings;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 pub(crate) use commands::server;
 pub use state::ConsentError;
@@ -38,6 +38,8 @@ pub(crate) struct Consent {
     file: Option<PathBuf>,
     has_changed: AtomicBool,
     changed: Notify,
+    /// How often users have switched something.
+    switched: watch::Sender<u64>,
     bus: Bus,
 }
 
@@ -61,6 +63,7 @@ impl Consent {
             file,
             has_changed: AtomicBool::new(false),
             changed: Notify::new(),
+            switched: watch::Sender::new(0),
             bus,
         })
     }
@@ -179,7 +182,7 @@ impl Consent {
     ) -> Result<(), TooMany> {
         let now = now();
         self.kept().switches.switch_off(&user.name, scope, time.map(|time| now.after(time)), now)?;
-        self.note_change();
+        self.note_switch();
         Ok(())
     }
 
@@ -192,7 +195,17 @@ impl Consent {
             kept.switches.agree(&user.name);
         }
         drop(kept);
+        self.note_switch();
+    }
+
+    /// Changes whenever a user has switched something: what is decided on connections that stand may be another then.
+    pub(crate) fn switches(&self) -> watch::Receiver<u64> {
+        self.switched.subscribe()
+    }
+
+    fn note_switch(&self) {
         self.note_change();
+        self.switched.send_modify(|switched| *switched += 1);
     }
 
     /// Keeps on disk what changes, until the future is dropped.
