@@ -117,7 +117,7 @@ fn figures(set: &Figures, measured: &Figures) -> [String; 3] {
     let direction = |bps: Option<u64>, lost: Option<f64>| match (bps, lost) {
         (None, None) => None,
         (bps, lost) => {
-            let rate = bps.map(|bps| format!("{} at most", rate(bps)));
+            let rate = bps.map(|bps| format!("{} seen at most", rate(bps)));
             let lost = lost.map(|lost| format!("{} % lost", (lost * 1e4).round() / 100.0));
             Some([rate, lost].into_iter().flatten().collect::<Vec<_>>().join(", "))
         }
@@ -209,7 +209,7 @@ remote: carrier with home (192.0.2.1:4433) over quic, up 95 s
 
                 set           measured
 round trip      no            648 ms, up to 31 ms more
-forward link    8 Mbit/s      7.91 Mbit/s at most, 1.01 % lost
+forward link    8 Mbit/s      7.91 Mbit/s seen at most, 1.01 % lost
 return link     no            not yet
 
 parameter                   fits            in use          follows    changes from

@@ -54,7 +54,7 @@ pub(crate) struct View {
     pub(crate) ways: Ways,
     /// The round trip to ground, zero while it is not known; `None` while the link is down or silent.
     pub(crate) round_trip: Option<Duration>,
-    /// The rate at which answers cross, where it is known.
+    /// The rate at which answers cross, where settings say it.
     pub(crate) rate: Option<BitRate>,
     /// Who asks: a name or an address.
     pub(crate) user: String,

@@ -134,7 +134,8 @@ fn view(remote: &Remote, head: &RequestHead, user: &User, place: Place) -> View 
             ranges: settings.pac.ranges.clone(),
             direct: settings.pac.direct,
         },
-        rate: remote.plan().sending_rate(End::Ground).or_else(|| carrier.as_ref()?.hop.measured().receiving),
+        // What was measured is what was used, and on a quiet link next to nothing.
+        rate: remote.plan().sending_rate(End::Ground),
         round_trip: carrier
             .filter(|carrier| carrier.hop.silent().borrow().is_none())
             .map(|carrier| carrier.hop.rtt().unwrap_or_default()),
