@@ -90,7 +90,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
 /// Completes when the connection, to an origin to which the round trip is `trip`, has ended or is given up as gone. Its errors reach
 /// the exchanges as well.
 pub(crate) async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
-    mut connection: Connection<Counted<T>, Bytes>,
+    mut connection: Connection<T, Bytes>,
     mut given: Given,
     traffic: Traffic,
     settings: Arc<Settings>,

@@ -26,6 +26,8 @@ mod resolve;
 mod response;
 mod sending;
 mod settings;
+mod sieve;
+mod sieved;
 mod tls;
 mod upload;
 mod vet;

@@ -6,7 +6,7 @@ pub mod hpack;
 
 pub use empties::Empties;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 
 /// What a frame takes beside its content, in bytes.
 pub const FRAME_HEADER: usize = 9;
@@ -61,6 +61,21 @@ impl Frame {
         // The first bit is reserved.
         let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
         Some(Frame { length, kind, flags, stream })
+    }
+
+    /// RFC 9113 §6.2: the fields of HEADERS, with this content, without padding and the priorities of former days, and the stream that by
+    /// those its own depends on; `None` if there is more padding than content.
+    pub fn fragment<'a>(&self, mut content: &'a [u8]) -> Option<(&'a [u8], Option<u32>)> {
+        let (mut padding, mut dependency) = (0, None);
+        if self.flags & flag::PADDED != 0 {
+            padding = usize::from(content.try_get_u8().ok()?);
+        }
+        if self.flags & flag::PRIORITY != 0 {
+            dependency = Some(content.try_get_u32().ok()? & 0x7fff_ffff);
+            content.try_get_u8().ok()?;
+        }
+        let length = content.len().checked_sub(padding)?;
+        Some((&content[..length], dependency))
     }
 
     /// Whether the sender sends nothing more on its stream; that of HEADERS is told when they are whole.

@@ -45,6 +45,7 @@ pub fn fuzz_frames(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::flag::{PADDED, PRIORITY};
     use proptest::prelude::*;
 
     /// Frames that mean something, with anything in them.

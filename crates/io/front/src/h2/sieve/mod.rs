@@ -14,7 +14,7 @@ mod fuzz;
 
 pub use fuzz::fuzz_frames;
 
-use crate::frames::flag::{ACK, END_HEADERS, END_STREAM, PADDED, PRIORITY};
+use crate::frames::flag::{ACK, END_HEADERS, END_STREAM};
 use crate::frames::hpack::{self, Decoder, Field};
 use crate::frames::kind::{
     CONTINUATION, DATA, GOAWAY, HEADERS, PING, PRIORITY_UPDATE, RST_STREAM, SETTINGS, STREAM_PRIORITY,
@@ -244,8 +244,11 @@ impl Sieve {
                 Ok(())
             }
             HEADERS => {
-                let (bytes, dependency) = fragment(frame, content).ok_or(Reason::PROTOCOL_ERROR)?;
-                let (stream, ends_stream) = (frame.stream, frame.flags & END_STREAM != 0);
+                // RFC 9113 §5.1.1: clients have the odd numbers.
+                let fragment = frame.fragment(&content).filter(|_| frame.stream % 2 == 1);
+                let (bytes, dependency) = fragment.ok_or(Reason::PROTOCOL_ERROR)?;
+                let (stream, ends_stream, bytes) =
+                    (frame.stream, frame.flags & END_STREAM != 0, BytesMut::from(bytes));
                 let hangs_on_itself = dependency == Some(stream);
                 self.block = Some(Block { stream, ends_stream, hangs_on_itself, bytes, frames: 1 });
                 self.proceed(frame, out)
@@ -253,7 +256,7 @@ impl Sieve {
             _ => {
                 let block = self.block.as_mut().ok_or(Reason::PROTOCOL_ERROR)?;
                 block.frames += 1;
-                block.bytes.unsplit(content);
+                block.bytes.extend_from_slice(&content);
                 self.proceed(frame, out)
             }
         }
@@ -386,25 +389,6 @@ fn remember<T>(among: &mut VecDeque<T>, item: T) {
         among.pop_front();
     }
     among.push_back(item);
-}
-
-/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days, and the stream that by those its own
-/// depends on; `None` if there is more padding than content, or no stream.
-fn fragment(frame: &Frame, mut content: BytesMut) -> Option<(BytesMut, Option<u32>)> {
-    let (mut padding, mut dependency) = (0, None);
-    if frame.flags & PADDED != 0 {
-        padding = usize::from(*content.first()?);
-        content.advance(1);
-    }
-    if frame.flags & PRIORITY != 0 {
-        content.get(..5)?;
-        dependency = Some(content.get_u32() & 0x7fff_ffff);
-        content.advance(1);
-    }
-    let length = content.len().checked_sub(padding)?;
-    content.truncate(length);
-    // RFC 9113 §5.1.1: clients have the odd numbers.
-    (frame.stream % 2 == 1).then_some((content, dependency))
 }
 
 /// The Priority that a PRIORITY frame of former days stands for, if it is one of Chromium's, which has no other word for a
