@@ -59,7 +59,7 @@ impl Http2 {
             .initial_window_size(window(given.room().stream))
             .initial_connection_window_size(window(given.room().connection))
             .max_header_list_size(u32::try_from(settings.head.0).unwrap_or(u32::MAX))
-            .handshake(Sieved::new(Counted::new(io, traffic.clone()), sieve));
+            .handshake(Sieved::new(Counted::new(io, traffic.clone()), sieve, traffic.clone()));
         let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
         tokio::spawn(drive(connection, given, traffic.clone(), Arc::clone(settings), trip));
         let patience = settings.first_byte_timeout.max(settings.body_timeout);
@@ -80,6 +80,11 @@ impl Http2 {
     /// How many the origin lets, as far as it has said so (RFC 9113 §5.1.2).
     pub(crate) fn streams(&self) -> usize {
         self.sender.current_max_send_streams()
+    }
+
+    /// What has gone and come on it.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Sends a request head, and starts sending the body if there is one.

@@ -23,6 +23,8 @@ pub(crate) enum Failed {
     Unsent,
     /// The origin says that it has not acted on the request: any may be sent again (RFC 9113 §8.7).
     Unprocessed,
+    /// The same, as it has ended the connection before the turn of this request had come (RFC 9113 §6.8).
+    GoneAway,
     /// The same, and it wants HTTP/1.1 (RFC 9113 §7).
     WantsHttp1,
     /// The connection broke without a word in answer.

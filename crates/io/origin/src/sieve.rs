@@ -33,6 +33,7 @@ pub(crate) struct Sieve {
     /// Streams whose final head has come and whose end has not.
     begun: BTreeSet<u32>,
     empties: Empties,
+    answers: u64,
 }
 
 /// A field block, not all of which has come.
@@ -60,7 +61,13 @@ impl Sieve {
             block: None,
             begun: BTreeSet::new(),
             empties: Empties::default(),
+            answers: 0,
         }
+    }
+
+    /// How many final heads have come since this was last asked.
+    pub(crate) fn take_answers(&mut self) -> u64 {
+        std::mem::take(&mut self.answers)
     }
 
     /// How many bytes at the front of what came pass as they are.
@@ -159,6 +166,7 @@ impl Sieve {
             is_proper = is_proper && is_allowed(&field, is_trailers);
             is_informational = is_informational || (field.name == ":status" && field.value.starts_with(b"1"));
         });
+        self.answers += u64::from(!is_trailers && !is_informational);
         if block.ends_stream {
             self.end(block.stream);
         } else if !is_informational {

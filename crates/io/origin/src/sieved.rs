@@ -1,5 +1,6 @@
 //! A connection to an origin whose frames go through the [`Sieve`] before the h2 crate reads them. What is written is not touched.
 
+use crate::driven::Traffic;
 use crate::sieve::Sieve;
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -15,6 +16,7 @@ const CHUNK: usize = 4 * 1024;
 pub(crate) struct Sieved<T> {
     inner: T,
     sieve: Sieve,
+    traffic: Traffic,
     /// The beginning of a frame that is looked into.
     came: BytesMut,
     /// Is to be handed on.
@@ -22,8 +24,9 @@ pub(crate) struct Sieved<T> {
 }
 
 impl<T> Sieved<T> {
-    pub(crate) fn new(inner: T, sieve: Sieve) -> Sieved<T> {
-        Sieved { inner, sieve, came: BytesMut::new(), out: BytesMut::new() }
+    /// Answers are counted in `traffic`, ahead of what the h2 crate makes of what follows them.
+    pub(crate) fn new(inner: T, sieve: Sieve, traffic: Traffic) -> Sieved<T> {
+        Sieved { inner, sieve, traffic, came: BytesMut::new(), out: BytesMut::new() }
     }
 }
 
@@ -33,7 +36,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Sieved<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Sieved { inner, sieve, came, out } = self.get_mut();
+        let Sieved { inner, sieve, traffic, came, out } = self.get_mut();
         loop {
             if out.has_remaining() {
                 let count = out.len().min(buffer.remaining());
@@ -57,6 +60,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Sieved<T> {
                 came.extend_from_slice(&fresh[passed..]);
                 buffer.set_filled(before + passed);
                 sieve.handle(came, out, Instant::now().into_std());
+                traffic.answers(sieve.take_answers());
                 if passed > 0 {
                     return Poll::Ready(Ok(()));
                 }
@@ -72,6 +76,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Sieved<T> {
                     continue;
                 }
                 sieve.handle(came, out, Instant::now().into_std());
+                traffic.answers(sieve.take_answers());
             }
             if came.is_empty() {
                 *came = BytesMut::new();

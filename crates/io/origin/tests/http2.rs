@@ -90,6 +90,40 @@ async fn a_request_that_was_not_processed_is_sent_again_whatever_it_is() {
 }
 
 #[tokio::test]
+async fn an_origin_that_answers_a_few_requests_per_connection_answers_all() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        let (first, second) = (wire.request().await, wire.request().await);
+        for number in [first, second].into_iter().flatten() {
+            wire.answer(number).await;
+        }
+        if let Some(last) = second {
+            wire.go_away(last).await;
+        }
+        wire.drain().await;
+    })
+    .await;
+    let requests = (0..30).map(|number| {
+        let pay = || secure(&origin, Method::POST, "/", Upload::whole("pay".into()));
+        Box::pin(fetch(&client, if number % 2 == 0 { secure_get(&origin, "/") } else { pay() }))
+    });
+    for result in join_all(requests).await {
+        assert_eq!(result.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_answers_nothing_before_it_goes_away_is_given_up() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        wire.request().await;
+        wire.go_away(0).await;
+        wire.drain().await;
+    })
+    .await;
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap_err(), Error::Closed);
+    assert!(origin.connections() <= 8, "{}", origin.connections());
+}
+
+#[tokio::test]
 async fn a_request_that_is_refused_for_ever_fails() {
     let (origin, client) = raw_origin(&[], |mut wire, _| async move {
         while let Some(number) = wire.request().await {
