@@ -98,7 +98,7 @@ impl Client {
     /// another task. Redirects are responses like any other. Dropping the future gives the exchange up.
     ///
     /// A request whose method is idempotent is sent again when a connection that was kept, or that others share, ends without
-    /// an answer (RFC 9110 §9.2.2, RFC 9112 §9.3.1). Any other goes on no HTTP/1 connection that was used before: the origin may
+    /// an answer (RFC 9110 §9.2.2, RFC 9112 §9.3.1) or with one that says that it was idle for too long (RFC 9110 §15.5.9). Any other goes on no HTTP/1 connection that was used before: the origin may
     /// be closing it at this moment, and nobody could tell. A request that an origin says not to have acted on is sent again
     /// whatever it is (RFC 9113 §8.7). Both as long as the body is kept ([`Settings::upload`]); nothing else is ever sent twice.
     ///
@@ -124,7 +124,10 @@ impl Client {
                 Next::Open(opening) => (self.open(opening, scheme, &destination).await?, false),
             };
             let (sent, shared) = match connection {
-                Connection::Http1(lent) => (sending.over_http1(lent).await, None),
+                Connection::Http1(lent) => {
+                    let again = kept && repeats < REPEATS && sending.is_repeatable();
+                    (sending.over_http1(lent, again).await, None)
+                }
                 Connection::Http2(share) => {
                     let traffic = share.connection.traffic().clone();
                     (sending.over_http2(share).await, Some(traffic))
