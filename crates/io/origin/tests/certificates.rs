@@ -78,11 +78,43 @@ async fn a_certificate_of_another_host_is_refused_and_says_whose_it_is() {
         let wrong = CertificateProblem::WrongHost { names: names.iter().map(|&name| name.into()).collect() };
         assert_eq!(problem(&root.issue(&params(names)), &trust, HOST).await, wrong);
     }
-    // A common name names no host, and a name is no address.
-    let mut common = params(&["127.0.0.1.example"]);
-    common.distinguished_name.push(rcgen::DnType::CommonName, "127.0.0.1");
-    let wrong = CertificateProblem::WrongHost { names: vec!["127.0.0.1.example".into()] };
-    assert_eq!(problem(&root.issue(&common), &trust, "127.0.0.1").await, wrong);
+}
+
+#[tokio::test]
+async fn a_certificate_that_names_its_host_in_vain_says_how() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    let named = |name: &str| {
+        let mut params = params(&[]);
+        params.subject_alt_names = vec![rcgen::SanType::DnsName(name.try_into().unwrap())];
+        params
+    };
+    let common = |name: &str, mut params: CertificateParams| {
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params
+    };
+    let other = || params(&["127.0.0.1.example"]);
+    for (leaf, host, told) in [
+        (named("127.0.0.1"), "127.0.0.1", "127.0.0.1 (as a host name, not as an address)"),
+        (
+            named("host.example."),
+            "host.example",
+            "host.example. (with a dot at its end, which is wrong there)",
+        ),
+        (
+            common("127.0.0.1", params(&[])),
+            "127.0.0.1",
+            "127.0.0.1 (by its common name, which does not count)",
+        ),
+        (
+            common(HOST, other()),
+            HOST,
+            "127.0.0.1.example, host.example (by its common name, which does not count)",
+        ),
+        (common(HOST, other()), "127.0.0.1", "127.0.0.1.example"),
+    ] {
+        assert_eq!(problem(&root.issue(&leaf), &trust, host).await.to_string(), format!("it is for {told}"));
+    }
 }
 
 #[tokio::test]

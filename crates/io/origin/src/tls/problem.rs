@@ -28,7 +28,7 @@ pub enum CertificateProblem {
     /// It is another's.
     #[error("it is for {}", Names(names))]
     WrongHost {
-        /// Host names and addresses that it is for, in its order.
+        /// Host names and addresses that it is for, in its order, with the reason beside those that only look like the one asked for.
         names: Vec<String>,
     },
     /// Nobody but itself vouches for it.

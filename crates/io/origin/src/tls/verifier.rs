@@ -194,8 +194,9 @@ fn fit(facts: &Facts<'_>, host: &ServerName<'_>) -> Result<(), CertificateProble
     if !facts.is_for_servers() {
         return Err(CertificateProblem::NotForServers);
     }
-    if facts.names_a_registry(&host.to_str()) {
-        return Err(CertificateProblem::WrongHost { names: facts.names() });
+    let host = host.to_str();
+    if facts.names_a_registry(&host) {
+        return Err(CertificateProblem::WrongHost { names: facts.told_names(&host) });
     }
     Ok(())
 }
@@ -215,7 +216,8 @@ fn explain(error: webpki::Error, case: &Case<'_>, above: &[CertificateDer<'_>]) 
             of_whom(facts, above, begins, CertificateProblem::NotYetValid { from: date(not_before) })
         }
         Found::CertNotValidForName(_) => {
-            CertificateProblem::WrongHost { names: facts.map(|facts| facts.names()).unwrap_or_default() }
+            let names = facts.map(|facts| facts.told_names(&case.host.to_str()));
+            CertificateProblem::WrongHost { names: names.unwrap_or_default() }
         }
         Found::CertRevoked | Found::CertDistrusted => CertificateProblem::Revoked,
         Found::UnknownIssuer | Found::CaUsedAsEndEntity
