@@ -470,3 +470,16 @@ async fn what_only_a_browser_may_know_how_to_verify_is_left_to_it() {
     // A signature of a kind that there is nothing for here: ecdsa-with-SHA512, as keys on P-521 make.
     left(&strangely_signed(root.issue(&params(&[HOST])))).await;
 }
+
+#[tokio::test]
+async fn a_chain_that_is_too_long_is_called_that() {
+    let root = Authority::root("Root");
+    let mut shown = root.issue(&params(&[HOST]));
+    while shown.chain.iter().map(|certificate| certificate.len()).sum::<usize>() < 90_000 {
+        shown.chain.push(root.certificate.der().clone());
+    }
+    let error = judged(&shown, &trusting(&root), HOST).await.unwrap_err();
+    let told = "no TLS with host.example: its certificate chain, or another message of its handshake, is longer than the 64 kB \
+                that are taken here";
+    assert_eq!((error.to_string().as_str(), error.proxy_status()), (told, "tls_protocol_error"));
+}
