@@ -1,10 +1,15 @@
 //! What an origin sends on an HTTP/2 connection, frame by frame, before the h2 crate, which takes more than RFC 9113 §8.1.1 lets
 //! anyone forward and less than it lets origins send. Frames pass as they came, all but two:
 //!
-//! - a field block with a field that may not be where it is has one more, for which the crate resets the stream;
+//! - a field block with a field that may not be where it is has one more, for which the crate resets the stream; one that
+//!   can't be read is interrupted, for which it ends the connection;
 //! - DATA frames that carry nothing go no further: the crate ends a connection over a hundred in its life.
 //!
 //! All else that breaks a rule is left to the crate. Pure.
+
+mod fuzz;
+
+pub use fuzz::fuzz_frames;
 
 use bytes::{Buf, BufMut, BytesMut};
 use farhop_front::frames::flag::{END_HEADERS, END_STREAM};
@@ -18,9 +23,6 @@ use std::time::Instant;
 const FLOOD: usize = 4;
 /// Streams of which is known that what comes next are trailers. Of those that were given up here nobody says that they are over.
 const REMEMBERED: usize = 4096;
-/// A field that nothing can be decoded behind (RFC 7541 §6.1): number 0.
-const UNREADABLE: &[u8] = &[0x80];
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Sieve {
@@ -148,15 +150,19 @@ impl Sieve {
                 Section::Proper
             }
         };
-        let mut more = BytesMut::new();
-        match section {
-            Section::Proper => return write_frame(frame.kind, frame.flags, frame.stream, content, out),
-            // RFC 9113 §8.2.2.
-            Section::Malformed => hpack::write(b"connection", b"close", &mut more),
-            Section::Unreadable => more.put_slice(UNREADABLE),
+        if let Section::Proper = section {
+            return write_frame(frame.kind, frame.flags, frame.stream, content, out);
         }
         write_frame(frame.kind, frame.flags & !END_HEADERS, frame.stream, content, out);
-        write_frame(CONTINUATION, END_HEADERS, frame.stream, &more, out);
+        if let Section::Malformed = section {
+            // RFC 9113 §8.2.2.
+            let mut more = BytesMut::new();
+            hpack::write(b"connection", b"close", &mut more);
+            write_frame(CONTINUATION, END_HEADERS, frame.stream, &more, out);
+        } else {
+            // RFC 9113 §6.10: a block that is interrupted ends the connection, whatever the crate makes of its bytes.
+            write_frame(DATA, 0, 0, &[], out);
+        }
     }
 
     fn judge(&mut self, block: &Block) -> Section {
@@ -291,11 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_cannot_be_read_or_have_no_end_are_made_unreadable_for_all() {
-        let unreadable = frame(CONTINUATION, END_HEADERS, 1, UNREADABLE);
-        assert!(sieved(&frame(HEADERS, 5, 1, &[0xff; 9]), usize::MAX).ends_with(&unreadable));
+    fn blocks_that_cannot_be_read_or_have_no_end_are_interrupted() {
+        let interruption = frame(DATA, 0, 0, &[]);
+        for block in [&[0xff; 9][..], b"\x02"] {
+            let interrupted = [frame(HEADERS, END_STREAM, 1, block), interruption.clone()].concat();
+            assert_eq!(sieved(&frame(HEADERS, END_STREAM | END_HEADERS, 1, block), usize::MAX), interrupted);
+        }
         let endless = [head(1, 0, &[OK]), frame(CONTINUATION, 0, 1, &[b'x'; 5000])].concat();
-        assert!(sieved(&endless, usize::MAX).ends_with(&unreadable));
+        assert!(sieved(&endless, usize::MAX).ends_with(&interruption));
     }
 
     #[test]
@@ -313,7 +322,7 @@ mod tests {
                     frame(number(11) as u8, number(64) as u8, number(4) as u32, &content)
                 })
                 .collect();
-            assert_eq!(sieved(&frames, 1), sieved(&frames, usize::MAX), "{frames:?}");
+            fuzz_frames(&frames);
         }
     }
 }
