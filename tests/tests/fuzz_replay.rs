@@ -31,6 +31,7 @@ const TARGETS: &[(&str, Entry)] = &[
     ("htotp_mux", farhop_htotp::mux::fuzz),
     ("htotp_session", farhop_htotp::session::fuzz),
     ("models", farhop_models::fuzz),
+    ("origin_frames", farhop_origin::fuzz_frames),
     ("packets", farhop_packets::fuzz),
     ("page_css", farhop_page::fuzz_css),
     ("page_scan", farhop_page::fuzz_scan),

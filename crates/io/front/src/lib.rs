@@ -2,7 +2,7 @@
 //! a CONNECT.
 //!
 //! This crate decides what is a request and where messages end; it never decides what to answer and knows nothing of
-//! the long hop. [`h1`] is pure; [`connection`], [`tls`] and [`listener`] own the sockets.
+//! the long hop. [`h1`] and [`frames`] are pure; [`connection`], [`tls`] and [`listener`] own the sockets.
 //!
 //! ```no_run
 //! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,6 +24,7 @@
 
 mod answers;
 pub mod connection;
+pub mod frames;
 pub mod h1;
 mod h2;
 pub mod listener;

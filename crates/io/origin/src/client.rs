@@ -1,6 +1,7 @@
 //! Exchanges with origins: a connection of this user's, the request on it, and the response under watch.
 
 use crate::connect::{Connector, Destination};
+use crate::driven::Traffic;
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::open::{Offer, Opener};
@@ -18,8 +19,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::net::{TcpSocket, TcpStream};
 
-/// How often a request is tried. An HTTP/2 connection may be told to go away by the requests of others before this one
-/// is sent; with many under way that can happen to one of them several times.
+/// How often a request is tried in vain. An HTTP/2 connection that has answered others before it was told to go away was not in vain:
+/// where an origin takes a few requests on each and many are under way, that happens to the last of them time and again.
 const ATTEMPTS: usize = 8;
 
 /// How often one is sent again of which nobody knows what the origin has done with it.
@@ -97,7 +98,7 @@ impl Client {
     /// another task. Redirects are responses like any other. Dropping the future gives the exchange up.
     ///
     /// A request whose method is idempotent is sent again when a connection that was kept, or that others share, ends without
-    /// an answer (RFC 9110 §9.2.2, RFC 9112 §9.3.1). Any other goes on no HTTP/1 connection that was used before: the origin may
+    /// an answer (RFC 9110 §9.2.2, RFC 9112 §9.3.1) or with one that says that it was idle for too long (RFC 9110 §15.5.9). Any other goes on no HTTP/1 connection that was used before: the origin may
     /// be closing it at this moment, and nobody could tell. A request that an origin says not to have acted on is sent again
     /// whatever it is (RFC 9113 §8.7). Both as long as the body is kept ([`Settings::upload`]); nothing else is ever sent twice.
     ///
@@ -115,26 +116,39 @@ impl Client {
         // Whether to leave connections alone that were used before; but the only one is what somebody has logged in.
         let mut fresh = !sending.is_repeatable() && !is_login;
         let mut repeats = 0;
-        for _ in 0..ATTEMPTS {
+        let mut in_vain = 0;
+        while in_vain < ATTEMPTS {
+            in_vain += 1;
             let (connection, kept) = match place.next(fresh).await? {
                 Next::Kept(connection) => (connection, true),
                 Next::Open(opening) => (self.open(opening, scheme, &destination).await?, false),
             };
             let (sent, shared) = match connection {
-                Connection::Http1(lent) => (sending.over_http1(lent).await, false),
-                Connection::Http2(share) => (sending.over_http2(share).await, true),
+                Connection::Http1(lent) => {
+                    let again = kept && repeats < REPEATS && sending.is_repeatable();
+                    (sending.over_http1(lent, again).await, None)
+                }
+                Connection::Http2(share) => {
+                    let traffic = share.connection.traffic().clone();
+                    (sending.over_http2(share).await, Some(traffic))
+                }
             };
+            if matches!(sent, Err(Failed::GoneAway | Failed::Unsent))
+                && shared.as_ref().is_some_and(Traffic::has_answers)
+            {
+                in_vain = 0;
+            }
             match sent {
                 Ok(response) => return Ok(response),
                 Err(Failed::For(error)) => return Err(error),
                 Err(Failed::Unsent) => fresh = true,
                 Err(Failed::Unanswered)
-                    if (kept || shared) && repeats < REPEATS && sending.is_repeatable() =>
+                    if (kept || shared.is_some()) && repeats < REPEATS && sending.is_repeatable() =>
                 {
                     repeats += 1;
                     fresh = true;
                 }
-                Err(Failed::Unprocessed) => {}
+                Err(Failed::Unprocessed | Failed::GoneAway) => {}
                 Err(Failed::WantsHttp1) => place.must_be_http1(),
                 Err(Failed::Unanswered) => return Err(Error::Closed),
             }

@@ -26,6 +26,7 @@ pub(crate) struct Traffic(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     requests: AtomicU64,
+    answers: AtomicU64,
     bytes: AtomicU64,
 }
 
@@ -33,6 +34,16 @@ impl Traffic {
     /// A request is about to leave.
     pub(crate) fn request(&self) {
         self.0.requests.fetch_add(1, Relaxed);
+    }
+
+    /// So many heads of responses have come.
+    pub(crate) fn answers(&self, count: u64) {
+        self.0.answers.fetch_add(count, Relaxed);
+    }
+
+    /// Whether the origin has answered any request on it.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.0.answers.load(Relaxed) > 0
     }
 }
 
@@ -90,7 +101,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
 /// Completes when the connection, to an origin to which the round trip is `trip`, has ended or is given up as gone. Its errors reach
 /// the exchanges as well.
 pub(crate) async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
-    mut connection: Connection<Counted<T>, Bytes>,
+    mut connection: Connection<T, Bytes>,
     mut given: Given,
     traffic: Traffic,
     settings: Arc<Settings>,

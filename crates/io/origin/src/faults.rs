@@ -79,7 +79,7 @@ pub(crate) fn http2_head(error: &h2::Error) -> Failed {
         return match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) => Failed::WantsHttp1,
             // RFC 9113 §6.8: streams beyond the last one named fail so, those before it go on.
-            _ if error.is_go_away() => Failed::Unprocessed,
+            _ if error.is_go_away() => Failed::GoneAway,
             Some(Reason::REFUSED_STREAM) => Failed::Unprocessed,
             _ => Failed::For(Error::Closed),
         };

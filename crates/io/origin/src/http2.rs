@@ -1,11 +1,14 @@
 //! HTTP/2 connections to origins, and one exchange on them: head out, body out as far as the origin lets, heads in.
 //! Knows nothing of who uses them.
 //!
-//! The `h2` crate keeps frames, windows and states; it also refuses what RFC 9113 §8 calls malformed.
+//! The `h2` crate keeps frames, windows and states; it also refuses what RFC 9113 §8 calls malformed, with the help of what stands
+//! before it ([`crate::sieve`]).
 
 use crate::driven::{Counted, Traffic, drive};
 use crate::error::Error;
 use crate::settings::Settings;
+use crate::sieve::Sieve;
+use crate::sieved::Sieved;
 use crate::upload::{Progress, UploadBody};
 use bytes::Bytes;
 use farhop_front::windows::{Given, window};
@@ -49,13 +52,14 @@ impl Http2 {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (given, traffic) = (Given::new(settings.room(trip)), Traffic::default());
+        let sieve = Sieve::new(usize::try_from(settings.head.0).unwrap_or(usize::MAX));
         let handshake = h2::client::Builder::new()
             .initial_max_send_streams(streams.unwrap_or(usize::MAX))
             .enable_push(false)
             .initial_window_size(window(given.room().stream))
             .initial_connection_window_size(window(given.room().connection))
             .max_header_list_size(u32::try_from(settings.head.0).unwrap_or(u32::MAX))
-            .handshake(Counted::new(io, traffic.clone()));
+            .handshake(Sieved::new(Counted::new(io, traffic.clone()), sieve, traffic.clone()));
         let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
         tokio::spawn(drive(connection, given, traffic.clone(), Arc::clone(settings), trip));
         let patience = settings.first_byte_timeout.max(settings.body_timeout);
@@ -76,6 +80,11 @@ impl Http2 {
     /// How many the origin lets, as far as it has said so (RFC 9113 §5.1.2).
     pub(crate) fn streams(&self) -> usize {
         self.sender.current_max_send_streams()
+    }
+
+    /// What has gone and come on it.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Sends a request head, and starts sending the body if there is one.

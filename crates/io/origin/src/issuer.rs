@@ -47,7 +47,7 @@ impl Opener {
             patience: Some(PATIENCE),
         };
         let mut sending = Sending::new(request, Arc::new(|_, _, _| ()), self.settings()).ok()?;
-        let mut response = sending.over_http1(Lent::alone(connection)).await.ok()?;
+        let mut response = sending.over_http1(Lent::alone(connection), false).await.ok()?;
         let mut bytes = Vec::new();
         while let Some(piece) = response.body.data().await.ok()? {
             bytes.extend_from_slice(&piece);

@@ -26,6 +26,8 @@ mod resolve;
 mod response;
 mod sending;
 mod settings;
+mod sieve;
+mod sieved;
 mod tls;
 mod upload;
 mod vet;
@@ -44,6 +46,8 @@ pub use request::{Request, Scheme};
 pub use resolve::{FixedResolver, Resolve, ResolveError, Resolving, SystemResolver};
 pub use response::{Response, ResponseBody};
 pub use settings::Settings;
+#[doc(hidden)]
+pub use sieve::fuzz_frames;
 pub use tls::{CertificateProblem, HandshakeFailure, Trust, TrustError};
 pub use upload::{Upload, UploadClosed, UploadSender};
 pub use ways::Ways;

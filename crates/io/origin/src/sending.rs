@@ -23,6 +23,8 @@ pub(crate) enum Failed {
     Unsent,
     /// The origin says that it has not acted on the request: any may be sent again (RFC 9113 §8.7).
     Unprocessed,
+    /// The same, as it has ended the connection before the turn of this request had come (RFC 9113 §6.8).
+    GoneAway,
     /// The same, and it wants HTTP/1.1 (RFC 9113 §7).
     WantsHttp1,
     /// The connection broke without a word in answer.
@@ -102,10 +104,15 @@ impl Sending {
         self.body.is_some()
     }
 
-    /// Sends it on an HTTP/1 connection.
-    pub(crate) async fn over_http1(&mut self, mut lent: Lent) -> Result<Response, Failed> {
+    /// Sends it on an HTTP/1 connection; with `again` it can go on another one if its origin was about to give this one up.
+    pub(crate) async fn over_http1(&mut self, mut lent: Lent, again: bool) -> Result<Response, Failed> {
         let head = self.head.http1()?;
         let response = self.exchange(&mut lent, head).await?;
+        // RFC 9110 §15.5.9: said of a connection on which nothing came, while this was on its way.
+        let is_idle = response.status() == StatusCode::REQUEST_TIMEOUT && closes(response.headers());
+        if again && is_idle {
+            return Err(Failed::Unanswered);
+        }
         Ok(self.http1_response(lent, response)?)
     }
 
@@ -196,11 +203,8 @@ impl Sending {
     ) -> Result<Response, Error> {
         let (head, incoming) = response.into_parts();
         let chunked = head.headers.contains_key(TRANSFER_ENCODING);
-        let closes = head.headers.get_all(CONNECTION).iter().any(|value| {
-            let mut items = value.as_bytes().split(|&byte| byte == b',');
-            items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"close"))
-        });
-        let upload_unwanted = closes || head.status.is_client_error() || head.status.is_server_error();
+        let upload_unwanted =
+            closes(&head.headers) || head.status.is_client_error() || head.status.is_server_error();
         let version = head.version;
         let (status, fields, _) = self.checked(head)?;
         let length = incoming.size_hint().exact();
@@ -294,6 +298,14 @@ impl Informed {
         (self.to)(version, status, fields);
         Ok(())
     }
+}
+
+/// Whether nothing follows this head on its connection (RFC 9112 §9.6).
+fn closes(fields: &HeaderMap) -> bool {
+    fields.get_all(CONNECTION).iter().any(|value| {
+        let mut items = value.as_bytes().split(|&byte| byte == b',');
+        items.any(|item| item.trim_ascii().eq_ignore_ascii_case(b"close"))
+    })
 }
 
 /// Whether a response is one of server-sent events.

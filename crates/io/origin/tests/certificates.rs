@@ -78,11 +78,43 @@ async fn a_certificate_of_another_host_is_refused_and_says_whose_it_is() {
         let wrong = CertificateProblem::WrongHost { names: names.iter().map(|&name| name.into()).collect() };
         assert_eq!(problem(&root.issue(&params(names)), &trust, HOST).await, wrong);
     }
-    // A common name names no host, and a name is no address.
-    let mut common = params(&["127.0.0.1.example"]);
-    common.distinguished_name.push(rcgen::DnType::CommonName, "127.0.0.1");
-    let wrong = CertificateProblem::WrongHost { names: vec!["127.0.0.1.example".into()] };
-    assert_eq!(problem(&root.issue(&common), &trust, "127.0.0.1").await, wrong);
+}
+
+#[tokio::test]
+async fn a_certificate_that_names_its_host_in_vain_says_how() {
+    let root = Authority::root("Root");
+    let trust = trusting(&root);
+    let named = |name: &str| {
+        let mut params = params(&[]);
+        params.subject_alt_names = vec![rcgen::SanType::DnsName(name.try_into().unwrap())];
+        params
+    };
+    let common = |name: &str, mut params: CertificateParams| {
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params
+    };
+    let other = || params(&["127.0.0.1.example"]);
+    for (leaf, host, told) in [
+        (named("127.0.0.1"), "127.0.0.1", "127.0.0.1 (as a host name, not as an address)"),
+        (
+            named("host.example."),
+            "host.example",
+            "host.example. (with a dot at its end, which is wrong there)",
+        ),
+        (
+            common("127.0.0.1", params(&[])),
+            "127.0.0.1",
+            "127.0.0.1 (by its common name, which does not count)",
+        ),
+        (
+            common(HOST, other()),
+            HOST,
+            "127.0.0.1.example, host.example (by its common name, which does not count)",
+        ),
+        (common(HOST, other()), "127.0.0.1", "127.0.0.1.example"),
+    ] {
+        assert_eq!(problem(&root.issue(&leaf), &trust, host).await.to_string(), format!("it is for {told}"));
+    }
 }
 
 #[tokio::test]
@@ -437,4 +469,17 @@ async fn what_only_a_browser_may_know_how_to_verify_is_left_to_it() {
 
     // A signature of a kind that there is nothing for here: ecdsa-with-SHA512, as keys on P-521 make.
     left(&strangely_signed(root.issue(&params(&[HOST])))).await;
+}
+
+#[tokio::test]
+async fn a_chain_that_is_too_long_is_called_that() {
+    let root = Authority::root("Root");
+    let mut shown = root.issue(&params(&[HOST]));
+    while shown.chain.iter().map(|certificate| certificate.len()).sum::<usize>() < 90_000 {
+        shown.chain.push(root.certificate.der().clone());
+    }
+    let error = judged(&shown, &trusting(&root), HOST).await.unwrap_err();
+    let told = "no TLS with host.example: its certificate chain, or another message of its handshake, is longer than the 64 kB \
+                that are taken here";
+    assert_eq!((error.to_string().as_str(), error.proxy_status()), (told, "tls_protocol_error"));
 }

@@ -357,6 +357,31 @@ async fn a_stale_connection_is_replaced_for_idempotent_requests_and_used_by_no_o
     }
 }
 
+#[tokio::test]
+async fn a_connection_that_its_origin_gives_up_as_idle_is_replaced_for_idempotent_requests() {
+    const IDLE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    const MEANT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+    for (answer, first, status, connections) in
+        [(IDLE, false, 200, 2), (IDLE, true, 408, 1), (MEANT, false, 408, 1)]
+    {
+        // It says so only when the request is on its way: what comes before that is found without.
+        let origin = Origin::start(move |mut stream, number| async move {
+            let mut answers = if first { vec![answer] } else { vec![EMPTY, answer] };
+            while !read_head(&mut stream).await.is_empty() && !answers.is_empty() {
+                let answer = if number == 0 { answers.remove(0) } else { EMPTY };
+                stream.write_all(answer).await.unwrap();
+            }
+        })
+        .await;
+        let client = client();
+        if !first {
+            drop(fetch(&client, origin.get("/1")).await.unwrap());
+        }
+        assert_eq!(fetch(&client, origin.get("/2")).await.unwrap().status, status);
+        assert_eq!(origin.connections(), connections);
+    }
+}
+
 /// A body that comes in one piece from someone who gives it once.
 fn given(body: &'static str) -> Upload {
     let (mut sender, upload) = Upload::streamed(Some(body.len() as u64));

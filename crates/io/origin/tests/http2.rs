@@ -6,7 +6,7 @@
 mod support;
 
 use bytes::Bytes;
-use farhop_origin::{Error, Settings, Stage, Upload};
+use farhop_origin::{Error, Settings, Upload};
 use farhop_units::BitRate;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use std::sync::{Arc, Mutex};
@@ -90,6 +90,40 @@ async fn a_request_that_was_not_processed_is_sent_again_whatever_it_is() {
 }
 
 #[tokio::test]
+async fn an_origin_that_answers_a_few_requests_per_connection_answers_all() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        let (first, second) = (wire.request().await, wire.request().await);
+        for number in [first, second].into_iter().flatten() {
+            wire.answer(number).await;
+        }
+        if let Some(last) = second {
+            wire.go_away(last).await;
+        }
+        wire.drain().await;
+    })
+    .await;
+    let requests = (0..30).map(|number| {
+        let pay = || secure(&origin, Method::POST, "/", Upload::whole("pay".into()));
+        Box::pin(fetch(&client, if number % 2 == 0 { secure_get(&origin, "/") } else { pay() }))
+    });
+    for result in join_all(requests).await {
+        assert_eq!(result.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_answers_nothing_before_it_goes_away_is_given_up() {
+    let (origin, client) = raw_origin(&[], |mut wire, _| async move {
+        wire.request().await;
+        wire.go_away(0).await;
+        wire.drain().await;
+    })
+    .await;
+    assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap_err(), Error::Closed);
+    assert!(origin.connections() <= 8, "{}", origin.connections());
+}
+
+#[tokio::test]
 async fn a_request_that_is_refused_for_ever_fails() {
     let (origin, client) = raw_origin(&[], |mut wire, _| async move {
         while let Some(number) = wire.request().await {
@@ -146,100 +180,6 @@ async fn a_connection_told_to_go_away_finishes_what_it_has_and_takes_no_more() {
     assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 200);
     assert_eq!(origin.connections(), 2);
     assert_eq!(whole(&mut response).await.unwrap(), "!");
-}
-
-/// Answers a GET with these frames, each a kind, flags and payload; the body, or what failed.
-async fn answered(method: Method, frames: &[(u8, u8, Vec<u8>)]) -> Result<Bytes, Error> {
-    let frames = frames.to_vec();
-    let (origin, client) = raw_origin(&[], move |mut wire, _| {
-        let frames = frames.clone();
-        async move {
-            let number = wire.request().await.unwrap();
-            for (kind, flags, payload) in &frames {
-                wire.send(*kind, *flags, number, payload).await;
-            }
-            wire.drain().await;
-        }
-    })
-    .await;
-    let mut response = fetch(&client, secure(&origin, method, "/", Upload::empty())).await?;
-    whole(&mut response).await
-}
-
-#[tokio::test]
-async fn what_is_malformed_is_refused() {
-    let heads: [&[(&str, &str)]; 18] = [
-        &[],
-        &[("a", "b")],
-        &[("a", "b"), (":status", "200")],
-        &[(":status", "200"), (":status", "200")],
-        &[(":status", "200"), (":unknown", "x")],
-        &[(":status", "20")],
-        &[(":status", "2000")],
-        &[(":status", "")],
-        &[(":status", "200"), ("connection", "close")],
-        &[(":status", "200"), ("transfer-encoding", "chunked")],
-        &[(":status", "200"), ("upgrade", "h2c")],
-        &[(":status", "200"), ("keep-alive", "timeout=5")],
-        &[(":status", "200"), ("Upper", "case")],
-        &[(":status", "200"), ("a", "b\r\nc: d")],
-        &[(":status", "200"), ("a", "b\0")],
-        &[(":status", "200"), ("a b", "c")],
-        &[(":status", "200"), ("content-length", "0"), ("content-length", "1")],
-        &[(":status", "200"), ("content-length", "+0")],
-    ];
-    for head in heads {
-        match answered(Method::GET, &[(HEADERS, LAST, fields(head))]).await {
-            Err(error @ Error::Malformed(_)) => {
-                assert_eq!((error.stage(), error.proxy_status()), (Stage::Exchange, "http_protocol_error"));
-            }
-            other => panic!("{head:?}: {other:?}"),
-        }
-    }
-    let data_first = answered(Method::GET, &[(DATA, END_STREAM, b"x".to_vec())]).await.unwrap_err();
-    assert_eq!(data_first.to_string(), "the origin's response is malformed: PROTOCOL_ERROR in HTTP/2");
-    let switching = answered(Method::GET, &[(HEADERS, END_HEADERS, fields(&[(":status", "101")]))]).await;
-    assert_eq!(switching.unwrap_err(), Error::UnaskedUpgrade);
-}
-
-#[tokio::test]
-async fn a_body_that_is_not_as_long_as_it_says_is_refused() {
-    let head =
-        |length: &str| (HEADERS, END_HEADERS, fields(&[(":status", "200"), ("content-length", length)]));
-    let body = |flags, bytes: &[u8]| (DATA, flags, bytes.to_vec());
-    let good = answered(Method::GET, &[head("5"), body(0, b"hel"), body(END_STREAM, b"lo")]).await;
-    assert_eq!(good.unwrap(), "hello");
-    for frames in [
-        vec![head("6"), body(END_STREAM, b"hello")],
-        vec![head("4"), body(END_STREAM, b"hello")],
-        vec![head("4"), body(0, b"hello")],
-        vec![head("0"), body(0, b"hello")],
-    ] {
-        let error = answered(Method::GET, &frames).await.unwrap_err();
-        // Whether the head was seen before the fault is a matter of time.
-        assert!(matches!(error, Error::BodyMalformed(_) | Error::Malformed(_)), "{frames:?}: {error:?}");
-    }
-    let early = (HEADERS, LAST, fields(&[(":status", "200"), ("content-length", "5")]));
-    assert!(matches!(answered(Method::GET, &[early]).await, Err(Error::Malformed(_))));
-}
-
-#[tokio::test]
-async fn a_body_where_none_may_be_is_refused() {
-    for (method, status) in [(Method::HEAD, "200"), (Method::GET, "204"), (Method::GET, "304")] {
-        let head = |flags| (HEADERS, flags, fields(&[(":status", status), ("etag", "\"1\"")]));
-        assert_eq!(answered(method.clone(), &[head(LAST)]).await.unwrap(), "");
-        let empty = [head(END_HEADERS), (DATA, END_STREAM, Vec::new())];
-        assert_eq!(answered(method.clone(), &empty).await.unwrap(), "");
-        let evil = [head(END_HEADERS), (DATA, END_STREAM, b"evil".to_vec())];
-        let error = answered(method.clone(), &evil).await.unwrap_err();
-        assert!(
-            matches!(error, Error::BodyMalformed(_) | Error::Malformed(_)),
-            "{method} {status}: {error:?}"
-        );
-    }
-    // RFC 9110 §8.6: a length of what is not sent.
-    let long = [(HEADERS, LAST, fields(&[(":status", "200"), ("content-length", "9")]))];
-    assert_eq!(answered(Method::HEAD, &long).await.unwrap(), "");
 }
 
 #[tokio::test]
@@ -338,14 +278,6 @@ async fn endless_informational_responses_are_cut_off_without_harm_to_others() {
     assert_eq!(error, Error::TooManyInformational);
     assert_eq!(fetch(&client, secure_get(&origin, "/")).await.unwrap().status, 200);
     assert_eq!(origin.connections(), 1);
-}
-
-#[tokio::test]
-async fn heads_without_end_are_cut_off() {
-    let long: Vec<_> = (0..300).map(|_| ("x", "a")).collect();
-    let many = [&[(":status", "200")][..], &long].concat();
-    let error = answered(Method::GET, &[(HEADERS, LAST, fields(&many))]).await.unwrap_err();
-    assert_eq!(error, Error::HeadTooLarge);
 }
 
 /// An origin that writes 64 MB as far as it is let, and answers `/quick` with nothing; what it has written of them, and what

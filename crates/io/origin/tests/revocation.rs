@@ -179,15 +179,33 @@ async fn who_must_staple_is_refused_without_a_current_good_word() {
     let current = ("20240101000000Z", Some("21240101000000Z"));
     let (past, endless) = (("20230101000000Z", Some("20240101000000Z")), ("20240101000000Z", None));
     assert_eq!(judged(&shown(&[5], word(good, current, &root)), &trust, HOST).await, Ok(()));
-    for (what, stapled) in [
-        ("nothing", None),
-        ("out of date", word(good, past, &root)),
-        ("of long ago, without an end", word(good, endless, &root)),
-        ("unknown", word(unknown, current, &root)),
-        ("another's word", word(good, current, &other)),
+    let to_come = ("21230101000000Z", None);
+    let eight = Stapled {
+        of: &root,
+        serial: 8,
+        status: good.to_vec(),
+        times: current,
+        signer: root.issuer.key(),
+        responder: None,
+    };
+    for (stapled, told) in [
+        (None, "the origin shows none"),
+        (word(good, past, &root), "the one that the origin shows is out of date"),
+        // Without an end.
+        (word(good, endless, &root), "the one that the origin shows is out of date"),
+        (word(good, to_come, &root), "the one that the origin shows is of a time to come"),
+        (word(unknown, current, &root), "the one that the origin shows says that it is not known"),
+        (Some(eight.der()), "the one that the origin shows is about another certificate"),
+        (word(good, current, &other), "the one that the origin shows is not its issuer's"),
+        (Some(b"junk".to_vec()), "the one that the origin shows can't be read"),
     ] {
         let found = problem(&shown(&[17, 5], stapled), &trust, HOST).await;
-        assert_eq!(found, CertificateProblem::Unstapled, "{what}");
+        assert_eq!(
+            found.to_string(),
+            format!(
+                "it may only be shown with a current word of its issuer that it is good (must-staple), and {told}"
+            )
+        );
     }
     assert_eq!(judged(&shown(&[17], None), &trust, HOST).await, Ok(()), "another feature");
 }

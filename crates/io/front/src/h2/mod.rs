@@ -6,7 +6,6 @@
 //! A task of its own drives each connection ([`driver`]), so that streams move whatever the application waits for.
 
 mod driver;
-mod hpack;
 mod orders;
 mod request;
 mod request_body;

@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Read at once of what is looked at, in bytes: heads are short, and connections are mostly idle.
 const CHUNK: usize = 4 * 1024;
@@ -86,7 +86,7 @@ impl AsyncRead for Sieved {
             if ready!(pin!(socket.read_buf(came)).poll(cx))? == 0 {
                 return Poll::Ready(Ok(()));
             }
-            sieve.handle(came, out);
+            sieve.handle(came, out, Instant::now().into_std());
             for (stream, priority) in sieve.take_reordered() {
                 course.orders.say(stream, priority);
             }

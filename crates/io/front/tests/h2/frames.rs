@@ -395,6 +395,32 @@ async fn an_upload_in_tiny_frames_that_nobody_reads_holds_no_more_memory_than_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn data_frames_without_data_cost_nobody_anything_unless_there_is_no_end_to_them() {
+    let (mut client, mut connection) = Client::new().await;
+    let nothing = frame(DATA, 0, 1, b"").repeat(5000);
+    client.send(&frame(HEADERS, END_HEADERS, 1, &block(&PROPER))).await;
+    let Exchange { mut body, responder, .. } = connection.next_request().await.unwrap().unwrap();
+    for piece in ["one", "two", "three"] {
+        client.send(&[nothing.clone(), frame(DATA, 0, 1, piece.as_bytes())].concat()).await;
+        assert_eq!(body.data().await.unwrap().unwrap(), piece);
+    }
+    client.send(&[nothing.clone(), frame(DATA, END_STREAM, 1, b"")].concat()).await;
+    assert!(body.data().await.unwrap().is_none());
+    responder.respond(head(200, &[]), "x".into()).await.unwrap();
+    assert_eq!(client.read(DATA).await, (1, b"x".to_vec()));
+
+    client
+        .send(
+            &[frame(HEADERS, END_HEADERS, 3, &block(&PROPER)), frame(DATA, 0, 3, b"").repeat(20_000)]
+                .concat(),
+        )
+        .await;
+    let _held = connection.next_request().await.unwrap().unwrap();
+    let (end, (_, said)) = tokio::join!(connection.next_request(), client.read(GOAWAY));
+    assert!(end.is_err() && said[4..8] == [0, 0, 0, ENHANCE_YOUR_CALM], "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_http_2_ends_the_connection() {
     let (mut near, far) = duplex(1024);
     let scope = Scope::new(HOST, 443).unwrap();

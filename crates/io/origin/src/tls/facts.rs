@@ -1,7 +1,7 @@
 //! What a certificate says of itself, for judging keys and signatures and for telling people. Pure; whether any of it
 //! is true is the verifier's question.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::asn1_rs::{FromDer, SequenceOf};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
@@ -68,6 +68,29 @@ impl<'a> Facts<'a> {
     pub(super) fn names(&self) -> Vec<String> {
         let Ok(Some(names)) = self.0.subject_alternative_name() else { return Vec::new() };
         names.value.general_names.iter().filter_map(name).collect()
+    }
+
+    /// The same for people who asked for `host`, with the reason beside those that look like it and are not it.
+    pub(super) fn told_names(&self, host: &str) -> Vec<String> {
+        let told = |general: &GeneralName<'_>| {
+            let name = name(general)?;
+            Some(match general {
+                GeneralName::DNSName(_) if name.parse::<IpAddr>().is_ok() => {
+                    format!("{name} (as a host name, not as an address)")
+                }
+                GeneralName::DNSName(_) if name.ends_with('.') => {
+                    format!("{name} (with a dot at its end, which is wrong there)")
+                }
+                _ => name,
+            })
+        };
+        let alternative = self.0.subject_alternative_name().ok().flatten();
+        let general = alternative.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
+        let mut commons = self.0.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+        // RFC 9110 §4.3.4.
+        let common = commons.find(|name| name.trim_end_matches('.').eq_ignore_ascii_case(host));
+        let common = common.map(|_| format!("{host} (by its common name, which does not count)"));
+        general.iter().filter_map(told).chain(common).collect()
     }
 
     /// Whether nobody below a public registry could have been meant by it: `host` is named only by a wildcard that stands

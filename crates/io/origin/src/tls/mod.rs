@@ -18,7 +18,7 @@ use issuers::Issuers;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
-use rustls::{AlertDescription, CertificateError, ClientConfig, OtherError, SignatureScheme};
+use rustls::{AlertDescription, CertificateError, ClientConfig, InvalidMessage, OtherError, SignatureScheme};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,11 +156,17 @@ fn refused_certificate(error: &io::Error) -> Option<CertificateProblem> {
 }
 
 fn failure(error: &io::Error) -> HandshakeFailure {
+    use InvalidMessage::{CertificatePayloadTooLarge, HandshakePayloadTooLarge};
     match rustls_cause(error) {
         Some(rustls::Error::AlertReceived(alert)) if may_pass(*alert) => {
             HandshakeFailure::Transient(format!("{alert:?}"))
         }
         Some(rustls::Error::AlertReceived(alert)) => HandshakeFailure::Alert(format!("{alert:?}")),
+        // It is TLS, and more of it than is held for a stranger.
+        Some(rustls::Error::InvalidMessage(HandshakePayloadTooLarge | CertificatePayloadTooLarge)) => {
+            let what = "its certificate chain, or another message of its handshake, is longer than the 64 kB that are taken here";
+            HandshakeFailure::Protocol(what.into())
+        }
         Some(rustls::Error::InvalidMessage(_)) => {
             HandshakeFailure::Protocol("what the origin sent is no TLS".into())
         }

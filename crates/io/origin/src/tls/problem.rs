@@ -28,7 +28,7 @@ pub enum CertificateProblem {
     /// It is another's.
     #[error("it is for {}", Names(names))]
     WrongHost {
-        /// Host names and addresses that it is for, in its order.
+        /// Host names and addresses that it is for, in its order, with the reason beside those that only look like the one asked for.
         names: Vec<String>,
     },
     /// Nobody but itself vouches for it.
@@ -63,11 +63,10 @@ pub enum CertificateProblem {
     /// Its issuer has taken it back.
     #[error("it was revoked")]
     Revoked,
-    /// It says of itself that it counts only with its issuer's word that it was not revoked (RFC 7633), and that is missing.
-    #[error(
-        "it may only be shown with a current word of its issuer that it is good (must-staple), and the origin shows none"
-    )]
-    Unstapled,
+    /// It says of itself that it counts only with its issuer's word that it was not revoked (RFC 7633), and there is none; the text
+    /// says what of it there is.
+    #[error("it may only be shown with a current word of its issuer that it is good (must-staple), and {0}")]
+    Unstapled(&'static str),
     /// It is for mail, code or people.
     #[error("it is not for web servers")]
     NotForServers,

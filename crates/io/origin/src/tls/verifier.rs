@@ -5,7 +5,7 @@
 
 use super::facts::Facts;
 use super::issuers::Issuers;
-use super::ocsp::{self, Status};
+use super::ocsp::{self, Silence, Status};
 use super::problem::CertificateProblem;
 use super::trust::Trust;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -78,16 +78,22 @@ impl Verifier {
             certificate.verify_is_valid_for_subject_name(case.host).map_err(explained)?;
         }
         let path = path?;
-        let word = match &path {
-            Some(path) if !case.stapled.is_empty() => {
-                ocsp::word(case.stapled, path, self.algorithms.all, case.now)
-            }
-            _ => None,
-        };
+        let word =
+            match &path {
+                _ if case.stapled.is_empty() => None,
+                Some(path) => {
+                    let word = ocsp::word(case.stapled, path, self.algorithms.all, case.now);
+                    Some(word.inspect_err(|silence| {
+                        tracing::debug!(?silence, "a stapled OCSP response says nothing")
+                    }))
+                }
+                // Nobody has issued it.
+                None => Some(Err(Silence::Anothers)),
+            };
         match word {
-            Some(Status::Revoked) => Err(CertificateProblem::Revoked),
-            Some(Status::Good) => Ok(()),
-            _ if facts.is_some_and(|facts| facts.must_staple()) => Err(CertificateProblem::Unstapled),
+            Some(Ok(Status::Revoked)) => Err(CertificateProblem::Revoked),
+            Some(Ok(Status::Good)) => Ok(()),
+            word if facts.is_some_and(|facts| facts.must_staple()) => Err(unstapled(word)),
             _ => Ok(()),
         }
     }
@@ -183,6 +189,19 @@ impl Verifier {
     }
 }
 
+/// No word that it is good, but this one or none.
+fn unstapled(word: Option<Result<Status, Silence>>) -> CertificateProblem {
+    CertificateProblem::Unstapled(match word {
+        None => "the origin shows none",
+        Some(Ok(_)) => "the one that the origin shows says that it is not known",
+        Some(Err(Silence::Unreadable)) => "the one that the origin shows can't be read",
+        Some(Err(Silence::Anothers)) => "the one that the origin shows is not its issuer's",
+        Some(Err(Silence::AboutAnother)) => "the one that the origin shows is about another certificate",
+        Some(Err(Silence::OutOfDate)) => "the one that the origin shows is out of date",
+        Some(Err(Silence::OfTheFuture)) => "the one that the origin shows is of a time to come",
+    })
+}
+
 /// Whether an origin may prove by this certificate that it is `host`, as far as the certificate itself says.
 fn fit(facts: &Facts<'_>, host: &ServerName<'_>) -> Result<(), CertificateProblem> {
     if let Some(weak) = facts.weak_key() {
@@ -194,8 +213,9 @@ fn fit(facts: &Facts<'_>, host: &ServerName<'_>) -> Result<(), CertificateProble
     if !facts.is_for_servers() {
         return Err(CertificateProblem::NotForServers);
     }
-    if facts.names_a_registry(&host.to_str()) {
-        return Err(CertificateProblem::WrongHost { names: facts.names() });
+    let host = host.to_str();
+    if facts.names_a_registry(&host) {
+        return Err(CertificateProblem::WrongHost { names: facts.told_names(&host) });
     }
     Ok(())
 }
@@ -215,7 +235,8 @@ fn explain(error: webpki::Error, case: &Case<'_>, above: &[CertificateDer<'_>]) 
             of_whom(facts, above, begins, CertificateProblem::NotYetValid { from: date(not_before) })
         }
         Found::CertNotValidForName(_) => {
-            CertificateProblem::WrongHost { names: facts.map(|facts| facts.names()).unwrap_or_default() }
+            let names = facts.map(|facts| facts.told_names(&case.host.to_str()));
+            CertificateProblem::WrongHost { names: names.unwrap_or_default() }
         }
         Found::CertRevoked | Found::CertDistrusted => CertificateProblem::Revoked,
         Found::UnknownIssuer | Found::CaUsedAsEndEntity

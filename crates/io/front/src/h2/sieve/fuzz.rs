@@ -6,12 +6,13 @@ use super::*;
 /// crate ends the connection.
 pub fn fuzz_frames(data: &[u8]) {
     const MOST: usize = 4096;
+    let now = Instant::now();
     let sieved = |piece: usize| {
         let (mut sieve, mut came, mut out) = (Sieve::new(MOST, 4), BytesMut::new(), BytesMut::new());
         let mut reordered = Vec::new();
         for piece in data.chunks(piece) {
             came.extend_from_slice(piece);
-            sieve.handle(&mut came, &mut out);
+            sieve.handle(&mut came, &mut out, now);
             assert!(sieve.priorities.len() <= 4, "more priorities than streams");
             reordered.extend(sieve.take_reordered());
         }
@@ -44,6 +45,7 @@ pub fn fuzz_frames(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::flag::{PADDED, PRIORITY};
     use proptest::prelude::*;
 
     /// Frames that mean something, with anything in them.
@@ -104,7 +106,7 @@ mod tests {
         let mut came = BytesMut::from(&[b' '; PREFACE][..]);
         write_frame(HEADERS, END_HEADERS | END_STREAM, 1, &block, &mut came);
         let (mut sieve, mut out) = (Sieve::new(16_000, 4), BytesMut::new());
-        sieve.handle(&mut came, &mut out);
+        sieve.handle(&mut came, &mut out, Instant::now());
         assert!((16_000..17_000).contains(&out.len()), "{}", out.len());
     }
 }

@@ -2,7 +2,7 @@
 //! calls a malformed request is an error of its stream. Field blocks are read here and handed on as plain literals, a
 //! malformed one as one that the crate resets its stream for, and a `:path` with what clients leave bare in it encoded, which
 //! the crate would take for malformed. Only frames and blocks that can't be read, and those of streams that their client has
-//! ended, end the connection, each with the error code that RFC 9113 has for it, where the crate has one for all. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own, and those
+//! ended, end the connection, each with the error code that RFC 9113 has for it, where the crate has one for all. DATA frames that carry nothing go no further. On the way the priorities that clients announce ahead of a request (RFC 9218 §7.1) become its own, and those
 //! that they give to one that is open are put aside for whoever answers it. Pure.
 //!
 //! ```text
@@ -14,7 +14,13 @@ mod fuzz;
 
 pub use fuzz::fuzz_frames;
 
-use super::hpack::{self, Decoder, Field};
+use crate::frames::flag::{ACK, END_HEADERS, END_STREAM};
+use crate::frames::hpack::{self, Decoder, Field};
+use crate::frames::kind::{
+    CONTINUATION, DATA, GOAWAY, HEADERS, PING, PRIORITY_UPDATE, RST_STREAM, SETTINGS, STREAM_PRIORITY,
+    WINDOW_UPDATE,
+};
+use crate::frames::{Empties, FRAME_HEADER, Frame, LONGEST_FRAME, write_frame};
 use crate::h1::encode_bare;
 use ::h2::Reason;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -22,11 +28,9 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::time::Instant;
 
 const PREFACE: usize = 24;
-const FRAME_HEADER: usize = 9;
-/// SETTINGS_MAX_FRAME_SIZE where nothing is said of it (RFC 9113 §6.5.2), as here.
-const LONGEST_FRAME: usize = 16_384;
 /// A longer block is taken for a flood, as multiples of the largest field section.
 const FLOOD: usize = 4;
 /// Frames of one block. Honest clients fill them.
@@ -40,26 +44,8 @@ const REMEMBERED: usize = 64;
 /// RFC 9113 §6.5.2 and §6.9.1: windows are no larger.
 const LARGEST_WINDOW: u32 = 0x7fff_ffff;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-/// PRIORITY of RFC 7540 §6.3.
-const STREAM_PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const PRIORITY_UPDATE: u8 = 16;
-
 /// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
 const INITIAL_WINDOW_SIZE: u16 = 4;
-
-const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
-const PRIORITY: u8 = 32;
 
 /// See the module.
 pub(super) struct Sieve {
@@ -80,6 +66,7 @@ pub(super) struct Sieve {
     ended: VecDeque<u32>,
     /// Numbers of streams that the client has passed over, which can't be opened any more.
     skipped: VecDeque<Range<u32>>,
+    empties: Empties,
     doomed: Option<Reason>,
 }
 
@@ -101,14 +88,6 @@ enum Section {
     Malformed,
 }
 
-/// The head of a frame (RFC 9113 §4.1).
-struct Frame {
-    length: usize,
-    kind: u8,
-    flags: u8,
-    stream: u32,
-}
-
 impl Sieve {
     /// For a connection from its preface on, whose field sections take at most `most` bytes and that has at most
     /// `streams` streams.
@@ -124,6 +103,7 @@ impl Sieve {
             reordered: Vec::new(),
             ended: VecDeque::new(),
             skipped: VecDeque::new(),
+            empties: Empties::default(),
             doomed: None,
         }
     }
@@ -148,8 +128,8 @@ impl Sieve {
         self.doomed
     }
 
-    /// Takes what it can from the front of `came` and puts what is to be handed on at the end of `out`.
-    pub(super) fn handle(&mut self, came: &mut BytesMut, out: &mut BytesMut) {
+    /// Takes what it can from the front of `came`, which came by `now`, and puts what is to be handed on at the end of `out`.
+    pub(super) fn handle(&mut self, came: &mut BytesMut, out: &mut BytesMut, now: Instant) {
         while !came.is_empty() {
             if self.doomed.is_some() {
                 return came.clear();
@@ -164,9 +144,14 @@ impl Sieve {
             let Some(frame) = Frame::read(came) else { return };
             if let Err(reason) = self.admit(&frame) {
                 self.doom(reason);
+            } else if self.leaves_out(&frame, now) {
+                came.advance(FRAME_HEADER);
             } else if !self.is_read(&frame) {
                 if frame.ends_stream() {
                     self.end(frame.stream);
+                }
+                if frame.kind == DATA && frame.length > 0 {
+                    self.empties.forgive();
                 }
                 self.passing = FRAME_HEADER + frame.length;
             } else if came.len() < FRAME_HEADER + frame.length {
@@ -207,6 +192,13 @@ impl Sieve {
             _ => true,
         };
         if fits && frame.length <= LONGEST_FRAME { Ok(()) } else { Err(Reason::FRAME_SIZE_ERROR) }
+    }
+
+    /// Whether a frame goes no further: the h2 crate ends a connection over a hundred that carry nothing. Of those on streams where
+    /// none may be, and of a flood, it judges.
+    fn leaves_out(&mut self, frame: &Frame, now: Instant) -> bool {
+        let is_open = frame.stream % 2 == 1 && frame.stream <= self.last && self.expect(frame.stream).is_ok();
+        frame.carries_nothing() && is_open && self.empties.handle(now)
     }
 
     /// Whether a frame is looked into, and not just passed on.
@@ -252,8 +244,11 @@ impl Sieve {
                 Ok(())
             }
             HEADERS => {
-                let (bytes, dependency) = fragment(frame, content).ok_or(Reason::PROTOCOL_ERROR)?;
-                let (stream, ends_stream) = (frame.stream, frame.flags & END_STREAM != 0);
+                // RFC 9113 §5.1.1: clients have the odd numbers.
+                let fragment = frame.fragment(&content).filter(|_| frame.stream % 2 == 1);
+                let (bytes, dependency) = fragment.ok_or(Reason::PROTOCOL_ERROR)?;
+                let (stream, ends_stream, bytes) =
+                    (frame.stream, frame.flags & END_STREAM != 0, BytesMut::from(bytes));
                 let hangs_on_itself = dependency == Some(stream);
                 self.block = Some(Block { stream, ends_stream, hangs_on_itself, bytes, frames: 1 });
                 self.proceed(frame, out)
@@ -261,7 +256,7 @@ impl Sieve {
             _ => {
                 let block = self.block.as_mut().ok_or(Reason::PROTOCOL_ERROR)?;
                 block.frames += 1;
-                block.bytes.unsplit(content);
+                block.bytes.extend_from_slice(&content);
                 self.proceed(frame, out)
             }
         }
@@ -312,6 +307,7 @@ impl Sieve {
 
     /// The client sends nothing more on a stream.
     fn end(&mut self, stream: u32) {
+        self.empties.forgive();
         remember(&mut self.ended, stream);
     }
 
@@ -387,48 +383,12 @@ impl Sieve {
     }
 }
 
-impl Frame {
-    /// `None` while it has not come.
-    fn read(bytes: &[u8]) -> Option<Frame> {
-        let head: [u8; FRAME_HEADER] = bytes.get(..FRAME_HEADER)?.try_into().ok()?;
-        let [a, b, c, kind, flags, stream @ ..] = head;
-        let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        // The first bit is reserved.
-        let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
-        Some(Frame { length, kind, flags, stream })
-    }
-
-    /// Whether the client sends nothing more on its stream; that of HEADERS is told when they are whole.
-    fn ends_stream(&self) -> bool {
-        self.kind == RST_STREAM || (self.kind == DATA && self.flags & END_STREAM != 0)
-    }
-}
-
 /// Keeps the latest.
 fn remember<T>(among: &mut VecDeque<T>, item: T) {
     if among.len() == REMEMBERED {
         among.pop_front();
     }
     among.push_back(item);
-}
-
-/// RFC 9113 §6.2: the fields of HEADERS without padding and the priorities of former days, and the stream that by those its own
-/// depends on; `None` if there is more padding than content, or no stream.
-fn fragment(frame: &Frame, mut content: BytesMut) -> Option<(BytesMut, Option<u32>)> {
-    let (mut padding, mut dependency) = (0, None);
-    if frame.flags & PADDED != 0 {
-        padding = usize::from(*content.first()?);
-        content.advance(1);
-    }
-    if frame.flags & PRIORITY != 0 {
-        content.get(..5)?;
-        dependency = Some(content.get_u32() & 0x7fff_ffff);
-        content.advance(1);
-    }
-    let length = content.len().checked_sub(padding)?;
-    content.truncate(length);
-    // RFC 9113 §5.1.1: clients have the odd numbers.
-    (frame.stream % 2 == 1).then_some((content, dependency))
 }
 
 /// The Priority that a PRIORITY frame of former days stands for, if it is one of Chromium's, which has no other word for a
@@ -477,13 +437,4 @@ fn write_block(stream: u32, ends_stream: bool, mut fields: BytesMut, out: &mut B
         write_frame(kind, flags, stream, &content, out);
         (kind, flags) = (CONTINUATION, 0);
     }
-}
-
-/// `content` is no longer than a frame may be.
-fn write_frame(kind: u8, flags: u8, stream: u32, content: &[u8], out: &mut BytesMut) {
-    out.put_uint(content.len() as u64, 3);
-    out.put_u8(kind);
-    out.put_u8(flags);
-    out.put_u32(stream);
-    out.put_slice(content);
 }

@@ -1,5 +1,5 @@
 //! Stapled OCSP responses (RFC 6960, RFC 6066 §8): what the issuer, or whoever it lets speak for it, says of a
-//! certificate. A response that can't be read, is not the issuer's, or is out of date says nothing. Pure.
+//! certificate. A response that can't be read, is not the issuer's, or is out of date says nothing ([`Silence`]). Pure.
 
 mod read;
 
@@ -23,29 +23,56 @@ const DAY: u64 = 86_400;
 
 type Algorithms = &'static [&'static dyn SignatureVerificationAlgorithm];
 
-/// What `stapled` proves of the certificate at the end of `path`, at worst; nothing if it is not the issuer's word, or not
-/// about it, or not of today.
+/// What `stapled` proves of the certificate at the end of `path`, at worst.
+///
+/// # Errors
+/// It proves nothing.
 pub(super) fn word(
     stapled: &[u8],
     path: &VerifiedPath<'_>,
     algorithms: Algorithms,
     now: UnixTime,
-) -> Option<Status> {
-    let issuer = Issuer::of(path)?;
-    let Some(basic) = Basic::read(stapled).filter(|basic| issuer.has_signed(basic, algorithms, now)) else {
-        tracing::debug!("a stapled OCSP response is malformed or not the issuer's");
-        return None;
-    };
+) -> Result<Status, Silence> {
+    let issuer = Issuer::of(path).ok_or(Silence::Anothers)?;
+    let basic = Basic::read(stapled).ok_or(Silence::Unreadable)?;
+    if !issuer.has_signed(&basic, algorithms, now) {
+        return Err(Silence::Anothers);
+    }
     let serial = path.end_entity().serial();
-    let mut answers = basic.answers()?;
-    answers.retain(|answer| is_current(answer, now.as_secs()) && issuer.is_asked_about(&answer.id, serial));
-    answers.iter().map(|answer| answer.status).max()
+    let mut answers = basic.answers().ok_or(Silence::Unreadable)?;
+    answers.retain(|answer| issuer.is_asked_about(&answer.id, serial));
+    let mut word: Result<Status, _> = Err(Silence::AboutAnother);
+    for answer in answers {
+        // The worst of those that count, or why none does.
+        word = match (word, current(&answer, now.as_secs())) {
+            (Ok(before), Ok(status)) => Ok(before.max(status)),
+            (Ok(before), Err(_)) => Ok(before),
+            (Err(_), found) => found,
+        };
+    }
+    word
+}
+
+/// Why a stapled response says nothing of the certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// Or the responder had no word to give.
+    Unreadable,
+    /// Neither the issuer nor whoever it lets speak for it has signed it.
+    Anothers,
+    AboutAnother,
+    OutOfDate,
+    OfTheFuture,
 }
 
 /// RFC 6960 §3.2, 5 and 6. A revocation stays one, however old the word of it is.
-fn is_current(answer: &Answer<'_>, now: u64) -> bool {
+fn current(answer: &Answer<'_>, now: u64) -> Result<Status, Silence> {
     let until = answer.next_update.unwrap_or_else(|| answer.this_update.saturating_add(DAY));
-    answer.this_update <= now.saturating_add(SKEW) && (answer.status == Status::Revoked || now < until)
+    match answer.status {
+        _ if answer.this_update > now.saturating_add(SKEW) => Err(Silence::OfTheFuture),
+        Status::Good | Status::Unknown if now >= until => Err(Silence::OutOfDate),
+        status => Ok(status),
+    }
 }
 
 /// Whether `verify` accepts the signature by an algorithm that it can be of.
@@ -142,7 +169,7 @@ mod tests {
         const THEN: u64 = 1_704_067_200;
         let counts = |status, next_update, now| {
             let id = CertId { hash: String::new(), issuer_name: b"", issuer_key: b"", serial: b"" };
-            is_current(&Answer { id, status, this_update: THEN, next_update }, now)
+            current(&Answer { id, status, this_update: THEN, next_update }, now).is_ok()
         };
         let week = Some(THEN + 7 * DAY);
         for (next_update, until) in [(week, THEN + 7 * DAY), (None, THEN + DAY)] {

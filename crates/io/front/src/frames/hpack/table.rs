@@ -26,24 +26,33 @@ const STATIC: [(&str, &str); 61] = [
 
 /// A field, whatever its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::h2) struct Field {
-    pub(in crate::h2) name: Bytes,
-    pub(in crate::h2) value: Bytes,
+pub struct Field {
+    /// As it came: it may be in upper case, or none.
+    pub name: Bytes,
+    /// As it came.
+    pub value: Bytes,
 }
 
 impl Field {
     /// What it counts for (RFC 7541 §4.1, RFC 9113 §6.5.2), in bytes.
-    pub(in crate::h2) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.name.len() + self.value.len() + 32
     }
 }
 
 /// Both tables as one.
+#[derive(Debug)]
 pub(super) struct Table {
     /// The latest first.
     sent: VecDeque<Field>,
     size: usize,
     most: usize,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table::new()
+    }
 }
 
 impl Table {

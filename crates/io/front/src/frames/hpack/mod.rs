@@ -4,7 +4,7 @@
 mod huffman;
 mod table;
 
-pub(super) use table::Field;
+pub use table::Field;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use table::Table;
@@ -13,25 +13,26 @@ use table::Table;
 const LONGEST_NUMBER: u32 = 28;
 
 /// The connection's state.
-pub(super) struct Decoder {
+#[derive(Debug, Default)]
+pub struct Decoder {
     table: Table,
 }
 
 /// A block that can't be read: what follows it can't be either (RFC 9113 §4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Undecodable;
+pub struct Undecodable;
 
 impl Decoder {
-    pub(super) fn new() -> Decoder {
+    /// As a connection begins.
+    pub fn new() -> Decoder {
         Decoder { table: Table::new() }
     }
 
     /// Reads a whole block and gives its fields, one after the other.
-    pub(super) fn decode(
-        &mut self,
-        mut block: &[u8],
-        mut take: impl FnMut(Field),
-    ) -> Result<(), Undecodable> {
+    ///
+    /// # Errors
+    /// It is out of its grammar, or names what was never sent.
+    pub fn decode(&mut self, mut block: &[u8], mut take: impl FnMut(Field)) -> Result<(), Undecodable> {
         let mut may_resize = true;
         while let Some(&first) = block.first() {
             let field = match first {
@@ -68,7 +69,7 @@ impl Decoder {
 }
 
 /// Writes a field that nobody is to keep (RFC 7541 §6.2.2), its strings as they are.
-pub(super) fn write(name: &[u8], value: &[u8], block: &mut BytesMut) {
+pub fn write(name: &[u8], value: &[u8], block: &mut BytesMut) {
     block.put_u8(0);
     for text in [name, value] {
         write_number(text.len(), block);
