@@ -188,7 +188,9 @@ fn an_end_that_dies_and_a_browser_that_is_missing_are_results_and_the_others_go_
 
 #[test]
 fn origins_that_die_are_told_and_brought_up_again() {
-    let Some(mut lab) = Lab::start(&plan(8, PLAIN)) else { return };
+    // On a machine that is busy with others the first is heard of when some more are over.
+    const LOADS: u32 = 20;
+    let Some(mut lab) = Lab::start(&plan(LOADS, PLAIN)) else { return };
     let first = lab.first();
     lab.kill_own("/origins.json");
     let (folder, status, said) = lab.end();
@@ -196,9 +198,9 @@ fn origins_that_die_are_told_and_brought_up_again() {
     let runs = runs(folder.path());
     let faults = |run: &Value| run["faults"].as_array().unwrap().clone();
     let with: Vec<Value> = runs.iter().flat_map(faults).collect();
-    assert_eq!((runs.len(), with.len()), (8, 1), "{with:?}");
+    assert_eq!((runs.len(), with.len()), (LOADS as usize, 1), "{with:?}");
     assert!(with[0].as_str().unwrap().starts_with("origins: it ended (signal: 9"), "{with:?}");
-    assert!(faults(&runs[0]).is_empty() && faults(&runs[7]).is_empty());
+    assert!(faults(&runs[0]).is_empty() && faults(&runs[runs.len() - 1]).is_empty());
 }
 
 /// A file system that is taken away again.
