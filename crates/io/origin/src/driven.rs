@@ -2,11 +2,10 @@
 //! ask, and how long to wait, is `core/tuning`'s.
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +13,7 @@ use farhop_front::windows::Given;
 use farhop_tuning::Liveness;
 use h2::Ping;
 use h2::client::Connection;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
 use crate::settings::Settings;
@@ -41,60 +40,14 @@ impl Traffic {
         self.0.answers.fetch_add(count, Relaxed);
     }
 
+    /// So many bytes have come.
+    pub(crate) fn bytes(&self, count: usize) {
+        self.0.bytes.fetch_add(count as u64, Relaxed);
+    }
+
     /// Whether the origin has answered any request on it.
     pub(crate) fn has_answers(&self) -> bool {
         self.0.answers.load(Relaxed) > 0
-    }
-}
-
-/// A stream of which is counted what comes.
-pub(crate) struct Counted<T> {
-    inner: T,
-    traffic: Traffic,
-}
-
-impl<T> Counted<T> {
-    pub(crate) fn new(inner: T, traffic: Traffic) -> Counted<T> {
-        Counted { inner, traffic }
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Counted<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
-        self.traffic.0.bytes.fetch_add((buffer.filled().len() - before) as u64, Relaxed);
-        read
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
     }
 }
 

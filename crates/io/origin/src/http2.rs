@@ -4,7 +4,7 @@
 //! The `h2` crate keeps frames, windows and states; it also refuses what RFC 9113 §8 calls malformed, with the help of what stands
 //! before it ([`crate::sieve`]).
 
-use crate::driven::{Counted, Traffic, drive};
+use crate::driven::{Traffic, drive};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::sieve::Sieve;
@@ -59,7 +59,7 @@ impl Http2 {
             .initial_window_size(window(given.room().stream))
             .initial_connection_window_size(window(given.room().connection))
             .max_header_list_size(u32::try_from(settings.head.0).unwrap_or(u32::MAX))
-            .handshake(Sieved::new(Counted::new(io, traffic.clone()), sieve, traffic.clone()));
+            .handshake(Sieved::new(io, sieve, traffic.clone()));
         let (sender, connection) = handshake.await.map_err(|error| Error::Malformed(error.to_string()))?;
         tokio::spawn(drive(connection, given, traffic.clone(), Arc::clone(settings), trip));
         let patience = settings.first_byte_timeout.max(settings.body_timeout);

@@ -24,7 +24,7 @@ pub(crate) struct Sieved<T> {
 }
 
 impl<T> Sieved<T> {
-    /// Answers are counted in `traffic`, ahead of what the h2 crate makes of what follows them.
+    /// What comes is counted in `traffic`; answers, ahead of what the h2 crate makes of what follows them.
     pub(crate) fn new(inner: T, sieve: Sieve, traffic: Traffic) -> Sieved<T> {
         Sieved { inner, sieve, traffic, came: BytesMut::new(), out: BytesMut::new() }
     }
@@ -53,6 +53,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Sieved<T> {
                 let before = buffer.filled().len();
                 ready!(Pin::new(&mut *inner).poll_read(cx, buffer))?;
                 let fresh = &buffer.filled()[before..];
+                traffic.bytes(fresh.len());
                 let passed = sieve.pass(fresh);
                 if passed == fresh.len() {
                     return Poll::Ready(Ok(()));
@@ -67,7 +68,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Sieved<T> {
             } else {
                 came.reserve(CHUNK);
                 // `read_buf` keeps nothing between polls.
-                if ready!(pin!(inner.read_buf(came)).poll(cx))? == 0 {
+                let count = ready!(pin!(inner.read_buf(came)).poll(cx))?;
+                traffic.bytes(count);
+                if count == 0 {
                     // Cut off within a frame: that is the h2 crate's to find.
                     *out = std::mem::take(came);
                     if out.is_empty() {
