@@ -1,4 +1,5 @@
-//! Cacheable promises that are whole: the repository answers for them, and their first use is still looked for.
+//! Cacheable promises that are whole and that no browser has taken whole: the repository answers for them, and their first use is
+//! still looked for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(super) struct Handed {
     pub(super) page: ExchangeId,
     pub(super) url: Url,
     pub(super) bytes: u64,
+    /// It has answered a request, but its browser gave that up before it was whole.
+    pub(super) given_up: bool,
 }
 
 impl Handed {

@@ -287,16 +287,29 @@ impl Desk {
         }
         let Some(entry) = self.forget(id) else { return };
         let bytes = entry.bytes();
-        if entry.used {
-            let used = books::Entry { promise: id, page: entry.page, url: &entry.url, bytes };
-            return self.books.used_up(&used, (!cacheable).then_some(PromiseEnd::Used), now);
-        }
-        if let Some(stored) = stored {
-            let Entry { user, page, url, wire, .. } = entry;
-            let handed = Handed { promise: id, wire, user, page, url, bytes };
-            if let Some(oldest) = self.handed_over.insert(stored, handed, now) {
-                self.books.unused(&oldest.entry(), PromiseEnd::Lapsed);
+        let Entry { user, page, url, wire, used, deserted, .. } = entry;
+        let ended = books::Entry { promise: id, page, url: &url, bytes };
+        match stored {
+            _ if used && deserted.is_none() => {
+                self.books.used_up(&ended, (!cacheable).then_some(PromiseEnd::Used), now);
             }
+            Some(stored) => {
+                let handed = Handed { promise: id, wire, user, page, url, bytes, given_up: used };
+                if let Some(oldest) = self.handed_over.insert(stored, handed, now) {
+                    self.handed_over_in_vain(&oldest, now);
+                }
+            }
+            None if used => self.books.given_up(&ended, now),
+            // The repository has let go of it meanwhile.
+            None => self.books.unused(&ended, PromiseEnd::Lapsed),
+        }
+    }
+
+    /// Nobody has asked the repository for it in time.
+    fn handed_over_in_vain(&mut self, handed: &Handed, now: Duration) {
+        match handed.given_up {
+            true => self.books.given_up(&handed.entry(), now),
+            false => self.books.unused(&handed.entry(), PromiseEnd::Lapsed),
         }
     }
 
@@ -364,9 +377,11 @@ impl Desk {
     /// The repository has answered from `stored`, which may have been promised.
     pub(crate) fn used_from_repository(&mut self, stored: u64, now: Duration) {
         if let Some(handed) = self.handed_over.take(stored) {
-            self.books.used(&handed.entry());
+            if !handed.given_up {
+                self.books.used(&handed.entry());
+                note_used(&mut self.used, handed.wire);
+            }
             self.books.used_up(&handed.entry(), None, now);
-            note_used(&mut self.used, handed.wire);
         }
     }
 
@@ -387,8 +402,8 @@ impl Desk {
         self.give_up_deserted(now);
         // Its promise was lost with a stream that nobody read to its end: dropping the push stops it.
         self.orphans.retain(|_, (_, since)| *since + LONGEST_ORPHAN > now);
-        for handed in self.handed_over.lapse(now) {
-            self.books.unused(&handed.entry(), PromiseEnd::Lapsed);
+        for handed in self.handed_over.lapse(now).collect::<Vec<_>>() {
+            self.handed_over_in_vain(&handed, now);
         }
         self.books.close(now, |page| self.book.is_open(LoadId(page.0)));
     }

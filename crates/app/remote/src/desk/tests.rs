@@ -1,6 +1,7 @@
 //! What the desk answers, ends and counts.
 
 use super::*;
+use farhop_events::Event;
 use farhop_store::Budget;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
@@ -125,4 +126,42 @@ fn of_too_many_that_were_handed_over_the_oldest_count_as_unused() {
     assert_eq!(bus.counters().used(), 0, "the first was given up");
     desk.used_from_repository(most, now);
     assert_eq!(bus.counters().used(), 1);
+}
+
+#[test]
+fn what_is_whole_after_its_browser_gave_it_up_counts_as_used_once_another_takes_it() {
+    /// Bytes that were used and wasted of what was given up, or not, and was then asked for again, or not.
+    fn counted(is_given_up: bool, stored: Option<u64>, again: bool) -> (u64, u64) {
+        let (bus, second) = (Bus::new(), Duration::from_secs);
+        let (mut events, mut desk) = (bus.subscribe(), Desk::new(bus));
+        let user = User { id: 1, name: "10.0.0.1".into() };
+        let [page, url] = ["http://site.test/", "http://site.test/a"].map(|url| Url::parse(url).unwrap());
+        let request = HeaderMap::from_iter([(
+            HeaderName::from_static("sec-fetch-dest"),
+            HeaderValue::from_static("document"),
+        )]);
+        desk.begin_load(&user, ExchangeId(1), &page, &request, second(1));
+        let (id, _) = desk.promise(&user, made(1, url.clone(), SystemTime::now())).unwrap();
+        let (mut intake, body) = Body::new(&Budget::new(100), 100);
+        assert!(desk.head(id, &lasting("max-age=600"), body, second(2)));
+        desk.ask((ExchangeId(2), &user), &Method::GET, &url, &HeaderMap::new(), second(2)).unwrap();
+        if is_given_up {
+            desk.settled(ExchangeId(2), second(3));
+        }
+        intake.push("body".into());
+        desk.complete(id, stored, second(4));
+        if let Some(stored) = stored.filter(|_| again) {
+            desk.used_from_repository(stored, second(5));
+        }
+        desk.lapse(second(60));
+        let told = std::iter::from_fn(|| events.next_now());
+        told.fold((0, 0), |(used, wasted), told| match &told.unwrap().event {
+            Event::PageSettled { used_bytes, wasted_bytes, .. } => (used + used_bytes, wasted + wasted_bytes),
+            _ => (used, wasted),
+        })
+    }
+    assert_eq!(counted(false, Some(7), false), (4, 0));
+    assert_eq!(counted(true, Some(7), false), (0, 4), "nobody has taken it whole");
+    assert_eq!(counted(true, Some(7), true), (4, 0), "the next page did");
+    assert_eq!(counted(true, None, false), (0, 4), "it has no place");
 }
