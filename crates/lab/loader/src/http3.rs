@@ -10,6 +10,7 @@ use h3::client::{RequestStream, SendRequest};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, EndpointConfig, TransportConfig, VarInt};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::course::{Course, Origin};
@@ -24,6 +25,8 @@ type Exchange = RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 pub(crate) const ALPN: &[u8] = b"h3";
 /// A connection on which nothing comes for so long is lost; pages of the lab wait for less.
 const LOST: Duration = Duration::from_secs(60);
+/// Browsers give a handshake up after so long, and servers before that without a word: it is tried anew.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// One connection from its beginning to its end.
 pub(crate) async fn work(course: Arc<Course>, origin: Origin) {
@@ -102,8 +105,9 @@ async fn open(course: &Arc<Course>, origin: &Origin) -> Result<(usize, Arc<Traff
         let tls = QuicClientConfig::try_from(tls).map_err(std::io::Error::other)?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(transport(course)?));
-        let connecting = endpoint.connect_with(config, address, &origin.host);
-        Ok::<_, std::io::Error>(connecting.map_err(std::io::Error::other)?.await?)
+        let connecting =
+            endpoint.connect_with(config, address, &origin.host).map_err(std::io::Error::other)?;
+        Ok::<_, std::io::Error>(timeout(HANDSHAKE, connecting).await??)
     };
     let connection = connected
         .await
