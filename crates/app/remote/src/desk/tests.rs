@@ -154,8 +154,11 @@ fn what_is_whole_after_its_browser_gave_it_up_counts_as_used_once_another_takes_
             desk.used_from_repository(stored, second(5));
         }
         desk.lapse(second(60));
-        let told = std::iter::from_fn(|| events.next_now());
-        told.fold((0, 0), |(used, wasted), told| match &told.unwrap().event {
+        let told: Vec<_> =
+            std::iter::from_fn(|| events.next_now()).map(|told| told.unwrap().event.clone()).collect();
+        let ends = told.iter().filter(|event| matches!(event, Event::PromiseEnded { .. })).count();
+        assert_eq!(ends, 1, "it is told once that it answered");
+        told.iter().fold((0, 0), |(used, wasted), event| match event {
             Event::PageSettled { used_bytes, wasted_bytes, .. } => (used + used_bytes, wasted + wasted_bytes),
             _ => (used, wasted),
         })
