@@ -11,6 +11,8 @@ use farhop_settings::{
     reference, sample,
 };
 use farhop_transport::identity::{Identity, PublicKey};
+use farhop_transport::path::{self, PathPlan};
+use farhop_transport::tcp;
 
 use crate::ca;
 use crate::link;
@@ -89,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn check_remote(settings: &RemoteSettings) -> anyhow::Result<String> {
     check_identity(&settings.identity)?;
     check_users(settings)?;
+    check_congestion(path::End::Remote, settings.tcp_congestion.as_deref())?;
     for ground in &settings.ground {
         check_keys("ground", ground.name.as_str(), &ground.keys)?;
     }
@@ -137,7 +140,16 @@ fn check_ground(settings: &GroundSettings) -> anyhow::Result<String> {
         check_keys("remote", remote.name.as_str(), &remote.keys)?;
     }
     check_trust(settings)?;
+    if settings.tcp {
+        check_congestion(path::End::Ground, settings.tcp_congestion.as_deref())?;
+    }
     Ok(format!("ground of {}", names(settings.remote.iter().map(|remote| &remote.name))))
+}
+
+/// Of the kernels it is this one's that counts, as the files do.
+fn check_congestion(end: path::End, name: Option<&str>) -> anyhow::Result<()> {
+    tcp::Options::new(&PathPlan::UNKNOWN, end, name).context("tcp_congestion")?;
+    Ok(())
 }
 
 fn check_link(settings: &LinkManagerSettings) -> anyhow::Result<String> {

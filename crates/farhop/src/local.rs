@@ -215,8 +215,7 @@ async fn until_told(
     log: &Log,
     mut signals: Signals,
 ) {
-    // Where the CA is, is a matter of the start; one that was made for this run stays.
-    let started = settings.remote.clone();
+    let started = settings.clone();
     loop {
         match signals.next().await {
             Told::End => return,
@@ -224,10 +223,11 @@ async fn until_told(
                 Err(error) => tracing::error!("settings stay as they are: {error:#}"),
                 Ok(Asked { settings: new, .. }) => {
                     log.set(new.remote.log.level);
-                    remote::take_over(running, &settings.remote, &new.remote);
-                    farhop_ground::take_over(ground, new.ground.clone());
+                    remote::take_over(running, &started.remote, &settings.remote, &new.remote);
+                    farhop_ground::take_over(ground, &started.ground, new.ground.clone());
+                    // A CA that was made for this run stays.
                     if !arguments.intercept {
-                        remote::renew_authority(running, &started);
+                        remote::renew_authority(running, &started.remote);
                     }
                     settings = new;
                 }

@@ -29,6 +29,8 @@ pub(crate) struct Arguments {
 
 /// How often it is asked whether something has changed.
 const LOOK: Duration = Duration::from_secs(1);
+/// Who is quiet for longer has not answered when asked whether he is there.
+const SILENT: Duration = Duration::from_secs(20);
 /// Takes a terminal's cursor to its upper left corner and clears what is there.
 const ANEW: &str = "\x1b[H\x1b[2J";
 
@@ -39,12 +41,13 @@ struct Paths {
     carriers: Vec<Carrier>,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Carrier {
     peer: String,
     address: String,
     over: String,
     up_s: u64,
+    heard_s: u64,
     path: Told,
 }
 
@@ -84,10 +87,14 @@ fn text(paths: &Paths) -> String {
 }
 
 fn one(end: &str, carrier: &Carrier) -> String {
-    let Carrier { peer, address, over, up_s, path } = carrier;
+    let Carrier { peer, address, over, up_s, heard_s, path } = carrier;
     let up = time_in_words(Duration::from_secs(*up_s));
+    let silent = match Duration::from_secs(*heard_s) {
+        silence if silence >= SILENT => format!(", silent for {}", time_in_words(silence)),
+        _ => String::new(),
+    };
     let mut lines =
-        vec![format!("{end}: carrier with {peer} ({address}) over {over}, up {up}"), String::new()];
+        vec![format!("{end}: carrier with {peer} ({address}) over {over}, up {up}{silent}"), String::new()];
     lines.push(format!("{:<14}  {:<12}  measured", "", "set"));
     lines.extend(figures(&path.set, &path.measured));
     lines.extend(beyond(&path.measured));
@@ -202,6 +209,7 @@ mod tests {
             address: "192.0.2.1:4433".into(),
             over: "quic".into(),
             up_s: 95,
+            heard_s: 19,
             path: told(),
         };
         let expected = "\
@@ -215,7 +223,14 @@ return link     no            not yet
 parameter                   fits            in use          follows    changes from
 stream window               1.3 MB          1.3 MB          measured   next carrier
     8 Mbit/s (set) × 648 ms (measured) = 648 KB fill the path";
-        assert_eq!(text(&paths(vec![carrier])), expected);
+        assert_eq!(text(&paths(vec![carrier.clone()])), expected);
+        let silent = text(&paths(vec![Carrier { heard_s: 60, ..carrier }]));
+        assert!(
+            silent.starts_with(
+                "remote: carrier with home (192.0.2.1:4433) over quic, up 95 s, silent for 60 s\n"
+            ),
+            "{silent}"
+        );
         assert_eq!(text(&paths(Vec::new())), "remote: no carrier is up, so nothing is measured");
     }
 

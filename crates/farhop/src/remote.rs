@@ -129,7 +129,6 @@ async fn until_told(
     log: &Log,
     mut signals: Signals,
 ) {
-    // Whether there is interception, and where the CA is, are matters of the start.
     let started = settings.clone();
     loop {
         match signals.next().await {
@@ -138,7 +137,7 @@ async fn until_told(
                 Err(error) => tracing::error!("settings stay as they are: {error}"),
                 Ok(new) => {
                     log.set(new.log.level);
-                    take_over(running, &settings, &new);
+                    take_over(running, &started, &settings, &new);
                     if let Some(Err(error)) = catching.map(|catching| catching.set(&new)) {
                         tracing::error!("what is caught stays as it is: {error:#}");
                     }
@@ -151,8 +150,13 @@ async fn until_told(
 }
 
 /// Puts into force what of new settings can be, and says so of each that differs.
-pub(crate) fn take_over(running: &Running, settings: &RemoteSettings, new: &RemoteSettings) {
-    for change in changes(settings, new) {
+pub(crate) fn take_over(
+    running: &Running,
+    started: &RemoteSettings,
+    settings: &RemoteSettings,
+    new: &RemoteSettings,
+) {
+    for change in changes(started, settings, new) {
         match change.live {
             true => tracing::info!("{} is in force", change.key),
             false => tracing::warn!("{} needs a restart to be in force", change.key),

@@ -86,6 +86,11 @@ fn check_says_what_is_wrong_with_a_file_and_where() {
     let profile = error_with(&farhop(&["check", text(&file), "--set", "link.profile=geo-9"]), 2);
     assert!(profile.contains("geo-9") && profile.contains("geo-hylas2"), "{profile}");
     let rate = error_with(&farhop(&["check", text(&file), "--set", "link.congestion=rate"]), 2);
+    let own = farhop(&["keygen", "--public", text(&folder.path().join("ground.key"))]);
+    std::fs::write(&file, format!("[[remote]]\nname = \"ship\"\nkeys = [\"{}\"]\n", out(&own).trim()))
+        .unwrap();
+    let controller = error(&farhop(&["check", text(&file), "--set", "tcp_congestion=tachyon"]));
+    assert!(controller.contains("'tachyon' is not offered by this kernel"), "{controller}");
     assert!(rate.contains("link.congestion=rate") && rate.contains("'link.forward_rate'"), "{rate}");
 }
 

@@ -461,6 +461,7 @@ impl Carrier {
             "address": self.connection.remote_address().to_string(),
             "over": kind.to_string(),
             "up_s": self.since.elapsed().as_secs(),
+            "heard_s": self.hop.silence().as_secs(),
             "path": told,
         })
     }
@@ -474,6 +475,7 @@ impl Carrier {
             "over": self.connection.kind().to_string(),
             "agent": hello.map(|hello| hello.agent),
             "up_s": self.since.elapsed().as_secs(),
+            "heard_s": self.hop.silence().as_secs(),
             "round_trip_ms": self.connection.rtt().as_millis() as u64,
             "congestion": self.connection.driven().map(|driven| json!({
                 "controller": driven.choice.name(),

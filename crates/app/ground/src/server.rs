@@ -102,7 +102,7 @@ pub async fn run(
                 Err(refused) => tell(&bus, &refused),
             },
             Some(_) = tasks.join_next() => {}
-            _ = hangup.recv() => if let Some(peers) = apply(&ground, reload()) {
+            _ = hangup.recv() => if let Some(peers) = apply(&ground, &settings, reload()) {
                 listener.set_peers(peers.clone());
                 if let Some(over_tcp) = &over_tcp {
                     over_tcp.set_peers(peers.clone());
@@ -278,7 +278,11 @@ fn tell(bus: &Bus, refused: &Refused) {
 
 /// Settings that were read anew: what is live is put into force, the rest is named. The remotes that may be there from now on,
 /// unless all stays as it was.
-fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) -> Option<Peers> {
+fn apply(
+    ground: &Ground,
+    started: &GroundSettings,
+    reloaded: Result<GroundSettings, String>,
+) -> Option<Peers> {
     let read = reloaded.and_then(|settings| {
         let peers = peers(&settings.remote).map_err(|error| error.to_string())?;
         Ok((settings, peers))
@@ -290,13 +294,13 @@ fn apply(ground: &Ground, reloaded: Result<GroundSettings, String>) -> Option<Pe
             return None;
         }
     };
-    take_over(ground, settings);
+    take_over(ground, started, settings);
     Some(peers)
 }
 
 /// Puts into force what of new settings can be, and says so of each that differs.
-pub fn take_over(ground: &Ground, settings: GroundSettings) {
-    let changes = changes(&*ground.settings(), &settings);
+pub fn take_over(ground: &Ground, started: &GroundSettings, settings: GroundSettings) {
+    let changes = changes(started, &*ground.settings(), &settings);
     let trusted = ground.set_settings(settings);
     for change in changes {
         match change.live {

@@ -80,6 +80,7 @@ fn path(remote: &Remote) -> serde_json::Value {
             "address": carrier.address.to_string(),
             "over": kind.to_string(),
             "up_s": carrier.since.elapsed().as_secs(),
+            "heard_s": carrier.hop.silence().as_secs(),
             "path": told,
         })
     });

@@ -18,8 +18,17 @@ pub struct Change {
     pub live: bool,
 }
 
-/// Every difference between the settings in force and new ones, by name.
-pub fn changes<S: Section>(old: &S, new: &S) -> Vec<Change> {
+/// What new settings change, by name: of what SIGHUP puts into force, from those that `were` so last; of the rest, from those with
+/// which the end `started` and goes on.
+pub fn changes<S: Section>(started: &S, were: &S, new: &S) -> Vec<Change> {
+    let waiting = differences(started, new).into_iter().filter(|change| !change.live);
+    let mut changes: Vec<_> =
+        differences(were, new).into_iter().filter(|change| change.live).chain(waiting).collect();
+    changes.sort_by(|one, other| one.key.cmp(&other.key));
+    changes
+}
+
+fn differences<S: Section>(old: &S, new: &S) -> Vec<Change> {
     let table = |section: &S| {
         let mut shown = Vec::new();
         section.show("", &mut shown);

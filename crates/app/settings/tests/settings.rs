@@ -443,9 +443,18 @@ fn what_is_given_is_told_from_a_default() {
 fn a_reload_knows_what_it_can_change_without_a_restart() {
     let old = remote(REMOTE, &[]).unwrap();
     let new = remote(REMOTE, &["log.level=debug", "listen=127.0.0.1:9"]).unwrap();
-    let seen: Vec<_> = changes(&old, &new).into_iter().map(|change| (change.key, change.live)).collect();
-    assert_eq!(seen, [("listen".to_string(), false), ("log.level".to_string(), true)]);
-    assert!(changes(&old, &old).is_empty());
+    let seen = |started, were, new| {
+        changes(started, were, new).into_iter().map(|change| (change.key, change.live)).collect::<Vec<_>>()
+    };
+    let (waits, is_in_force) = (("listen".to_string(), false), ("log.level".to_string(), true));
+    assert_eq!(seen(&old, &old, &new), [waits.clone(), is_in_force.clone()]);
+    assert_eq!(seen(&old, &new, &new), [waits], "it still waits");
+    assert_eq!(
+        seen(&old, &new, &old),
+        [is_in_force],
+        "what is in force for want of a restart waits for none"
+    );
+    assert!(seen(&old, &old, &old).is_empty());
 }
 
 #[test]

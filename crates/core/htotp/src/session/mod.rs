@@ -396,6 +396,11 @@ impl Session {
         }
     }
 
+    /// How long nothing was heard of the peer.
+    pub fn silence(&self, now: Duration) -> Duration {
+        self.probe.silence(now)
+    }
+
     /// Nothing was heard for so long, with something under way, that the link is taken for cut.
     pub fn is_overdue(&self, now: Duration) -> bool {
         self.is_active() && self.probe.is_overdue(now)

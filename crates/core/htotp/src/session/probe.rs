@@ -97,6 +97,11 @@ impl State {
         (silence, std::mem::take(&mut self.silent))
     }
 
+    /// How long there has been no sign of life.
+    pub(super) fn silence(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.heard)
+    }
+
     /// No sign of life for longer than anything under way explains.
     pub(super) fn is_overdue(&self, now: Duration) -> bool {
         now >= self.heard + self.patience()

@@ -30,6 +30,11 @@ impl Hop {
         self.0.silent.subscribe()
     }
 
+    /// How long nothing was heard of the peer. Nobody is asked before 15 s of it where nothing is under way.
+    pub fn silence(&self) -> Duration {
+        self.0.lock().session.silence(self.0.now())
+    }
+
     /// What both ends call the connection; none before its handshake is over at this end.
     pub fn name(&self) -> Option<Name> {
         self.0.lock().name
