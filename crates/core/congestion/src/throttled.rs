@@ -5,9 +5,11 @@
 //! more is wanted. So does a link that has really become bad, and what is wanted may be what its origin sends slowly.
 //! Only trying tells these apart, therefore a [`Watch`] suspects and a [`Trial`] decides.
 //!
-//! There are two signs. A rate far below what the path is known to carry is one, whatever else is seen. The other needs no
-//! knowledge of the path: a link that is too slow lets packets wait before it drops them, so where much was dropped and none had
-//! waited, something else dropped them. That is suspected unless nearly all that is known of arrives, or what was lost comes again.
+//! There are three signs. After heavy loss a rate far below what the path is known to carry is one, whatever else is seen. The second
+//! needs no knowledge of the path: a link that is too slow lets packets wait before it drops them, so where much was dropped and none
+//! had waited, something else dropped them. That is suspected unless nearly all that is known of arrives, or what was lost comes again.
+//! The third is a shaper's, which has a queue of its own: a sender that gives way to it loses little, and once. Where packets were
+//! dropped and then wait for a good while, though far less arrives than the path is known to carry, it is the path that holds them.
 
 use std::time::Duration;
 
@@ -43,9 +45,9 @@ pub enum Wanted {
 }
 
 impl Arrived {
-    /// Whether packets wait on their way. Where nobody knows they may.
-    fn is_queued(&self) -> bool {
-        self.round_trip.is_none_or(|(now, least)| now > least.mul_f64(QUEUED) + JITTER)
+    /// Whether packets wait on their way; `None` where nobody knows.
+    fn is_queued(&self) -> Option<bool> {
+        self.round_trip.map(|(now, least)| now > least.mul_f64(QUEUED) + JITTER)
     }
 
     /// Bits a second since `earlier`; `None` if no time has passed.
@@ -75,6 +77,12 @@ const STRUCK: Duration = Duration::from_secs(15);
 const FULL: (u64, Bytes) = (4, Bytes(600));
 /// How long, while something is wanted, the rate has to be low.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// How long where packets have waited lately (a sender that gives way does not meet a queue in each look), …
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+const LATELY: Duration = Duration::from_secs(6);
+/// … and this share of a look's packets was missing not too long ago: it has been found that no more goes.
+const SOME_LOSS: f64 = 0.02;
+const FOUND: Duration = Duration::from_secs(30);
 
 /// Looks for signs that datagrams are held back. See the module.
 #[derive(Debug, Clone)]
@@ -86,9 +94,30 @@ pub struct Watch {
     /// The look from which on losses are counted together.
     batch: Option<Arrived>,
     struck: Option<Strike>,
-    /// How long the rate has been low, and what came in that time.
-    low: Duration,
+    /// Low after much was missing.
+    low: Low,
+    /// When packets had waited last, when some were missing, and low for that.
+    waited: Option<Duration>,
+    dropped: Option<Duration>,
+    narrow: Low,
+}
+
+/// How long the rate has been low though more was wanted, and what came in that time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Low {
+    time: Duration,
     bytes: u64,
+}
+
+impl Low {
+    fn add(&mut self, time: Duration, bytes: u64) {
+        self.time += time;
+        self.bytes += bytes;
+    }
+
+    fn rate(&self) -> BitRate {
+        BitRate((8.0 * self.bytes as f64 / self.time.as_secs_f64()) as u64)
+    }
 }
 
 /// Much was missing.
@@ -103,7 +132,17 @@ impl Watch {
     /// For a path that is `known` to carry so much; else the best that was seen counts.
     pub fn new(known: Option<BitRate>) -> Self {
         let known = known.map_or(0.0, |rate| rate.0 as f64);
-        Watch { told: known, known, last: None, batch: None, struck: None, low: Duration::ZERO, bytes: 0 }
+        Watch {
+            told: known,
+            known,
+            last: None,
+            batch: None,
+            struck: None,
+            low: Low::default(),
+            waited: None,
+            dropped: None,
+            narrow: Low::default(),
+        }
     }
 
     /// Takes a look, best one a second; gives the rate to which datagrams seem to be held when they do.
@@ -112,23 +151,46 @@ impl Watch {
         let rate = arrived.rate_since(&last)?;
         self.known = self.known.max(rate);
         self.judge_loss(&arrived, last);
-        if !self.is_suspicious(arrived.now, rate) {
-            self.clear();
-            return None;
+        let (after_loss, is_narrow) =
+            (self.is_suspicious(arrived.now, rate), self.is_narrow(&arrived, &last, rate));
+        if !after_loss {
+            (self.struck, self.low) = (None, Low::default());
+        }
+        if !is_narrow {
+            self.narrow = Low::default();
         }
         let packets = arrived.packets.saturating_sub(last.packets);
         let bytes = arrived.bytes.0.saturating_sub(last.bytes.0);
         let is_full = packets >= FULL.0 && bytes >= packets * FULL.1.0;
         if arrived.wanted == Wanted::Certainly || (arrived.wanted == Wanted::Perhaps && is_full) {
-            self.low += arrived.now.saturating_sub(last.now);
-            self.bytes += bytes;
+            let time = arrived.now.saturating_sub(last.now);
+            for (holds, low) in [(after_loss, &mut self.low), (is_narrow, &mut self.narrow)] {
+                if holds {
+                    low.add(time, bytes);
+                }
+            }
         }
-        if self.low < PATIENCE {
-            return None;
-        }
-        let held = BitRate((8.0 * self.bytes as f64 / self.low.as_secs_f64()) as u64);
-        self.clear();
+        let held = match (self.low.time >= PATIENCE, self.narrow.time >= LONG_PATIENCE) {
+            (true, _) => self.low.rate(),
+            (false, true) => self.narrow.rate(),
+            (false, false) => return None,
+        };
+        (self.struck, self.low, self.narrow) = (None, Low::default(), Low::default());
         Some(held)
+    }
+
+    /// Whether far less arrives than the path is known to carry, while packets wait on it and are dropped.
+    fn is_narrow(&mut self, arrived: &Arrived, last: &Arrived, rate: f64) -> bool {
+        let (now, packets) = (arrived.now, arrived.packets.saturating_sub(last.packets));
+        let lost = arrived.lost.saturating_sub(last.lost);
+        if lost > 0 && lost as f64 >= SOME_LOSS * (packets + lost) as f64 {
+            self.dropped = Some(now);
+        }
+        if arrived.is_queued() == Some(true) {
+            self.waited = Some(now);
+        }
+        let within = |time, at: Option<Duration>| at.is_some_and(|at| now.saturating_sub(at) <= time);
+        rate < LOW * self.known && within(FOUND, self.dropped) && within(LATELY, self.waited)
     }
 
     /// Notes when much is missing.
@@ -141,7 +203,10 @@ impl Watch {
             // A sender that gives way to it is slower for a moment.
             let before = self.struck.and_then(|strike| strike.unqueued);
             let rate = arrived.rate_since(&batch).unwrap_or_default().max(before.unwrap_or_default());
-            self.struck = Some(Strike { at: arrived.now, unqueued: (!arrived.is_queued()).then_some(rate) });
+            self.struck = Some(Strike {
+                at: arrived.now,
+                unqueued: (arrived.is_queued() == Some(false)).then_some(rate),
+            });
             self.batch = None;
         } else if lost as f64 + packets as f64 >= ENOUGH_LOST as f64 / HEAVY_LOSS
             || arrived.now.saturating_sub(batch.now) >= STRUCK
@@ -158,10 +223,6 @@ impl Watch {
         let is_short =
             |unqueued: f64| (self.told == 0.0 || rate < SHORT * self.told) && rate <= RECOVERED * unqueued;
         rate < LOW * self.known || strike.unqueued.is_some_and(is_short)
-    }
-
-    fn clear(&mut self) {
-        (self.struck, self.low, self.bytes) = (None, Duration::ZERO, 0);
     }
 }
 
@@ -284,6 +345,29 @@ mod tests {
         let fade = |second: u32| if second % 20 < 3 { (400, 0.9, true) } else { (8_000, 0.0, true) };
         assert_eq!(suspects(Some(8), fade), None, "short fades");
         assert_eq!(suspects(None, |_| (200, 0.5, true)), None, "nobody knows of more");
+    }
+
+    #[test]
+    fn a_queue_in_which_some_was_dropped_is_noticed_where_the_path_is_known_to_carry_far_more() {
+        // A second in ten packets are dropped, and the round trip is longer or is not.
+        let suspects = |known, lost, is_queued, wanted| {
+            let mut watch = Watch::new(known);
+            let mut link = Link::new();
+            watch.look(link.arrived);
+            let trip = Duration::from_millis(if is_queued { 740 } else { 640 });
+            (0..60).find_map(|second| {
+                let seen = link.second(800, if second % 10 == 5 { lost } else { 0.0 }, wanted);
+                let seen = Arrived { round_trip: Some((trip, Duration::from_millis(620))), ..seen };
+                watch.look(seen).map(|held| (second + 1, held.0 / 1000))
+            })
+        };
+        let known = Some(BitRate::mbit(8));
+        assert_eq!(suspects(known, 0.05, true, true), Some((15, 800)));
+        assert_eq!(suspects(known, 0.05, false, true), None, "a slow origin, and weather");
+        assert_eq!(suspects(known, 0.0, true, true), None, "a slow origin, and a way that varies");
+        assert_eq!(suspects(known, 0.05, true, false), None, "nothing is wanted");
+        assert_eq!(suspects(Some(BitRate::mbit(3)), 0.05, true, true), None, "others have a part of it");
+        assert_eq!(suspects(None, 0.05, true, true), None, "nobody knows of more");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use farhop_congestion::Saved;
+use farhop_units::BitRate;
 
 use crate::identity::PublicKey;
 
@@ -60,9 +61,27 @@ pub struct Memory {
     state: Mutex<State>,
 }
 
+/// What is in the file.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Kept {
+    paths: HashMap<PathKey, Entry>,
+    carried: HashMap<Way, Carried>,
+}
+
+/// Where carriers lead, whatever peer is there: its address, and ours that leads to it, where the system tells.
+pub(crate) type Way = (IpAddr, Option<IpAddr>);
+
+/// The most that the way to a peer has carried, from it and to it, and when that was last seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Carried {
+    pub(crate) hither: Option<BitRate>,
+    pub(crate) thither: Option<BitRate>,
+    at: SystemTime,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    paths: HashMap<PathKey, Entry>,
+    kept: Kept,
     claims: HashMap<PathKey, Instant>,
     changed: bool,
 }
@@ -71,13 +90,13 @@ impl State {
     /// Has `change` enter what was measured of a path.
     fn keep(&mut self, key: &PathKey, change: impl FnOnce(&mut Entry)) {
         let new = || Entry { saved: None, loss: None, at: SystemTime::now() };
-        change(self.paths.entry(key.clone()).or_insert_with(new));
+        change(self.kept.paths.entry(key.clone()).or_insert_with(new));
         self.changed = true;
-        if self.paths.len() > MOST_PATHS
+        if self.kept.paths.len() > MOST_PATHS
             && let Some(oldest) =
-                self.paths.iter().min_by_key(|(_, entry)| entry.at).map(|(key, _)| key.clone())
+                self.kept.paths.iter().min_by_key(|(_, entry)| entry.at).map(|(key, _)| key.clone())
         {
-            self.paths.remove(&oldest);
+            self.kept.paths.remove(&oldest);
         }
     }
 }
@@ -100,9 +119,9 @@ impl Memory {
     pub fn open(file: impl Into<PathBuf>) -> Result<Arc<Memory>, MemoryError> {
         let file = file.into();
         let failed = |error| MemoryError { file: file.clone(), error };
-        let paths = file::load(&file).map_err(failed)?;
-        file::store(&file, &paths).map_err(failed)?;
-        let state = Mutex::new(State { paths, ..State::default() });
+        let kept = file::load(&file).map_err(failed)?;
+        file::store(&file, &kept).map_err(failed)?;
+        let state = Mutex::new(State { kept, ..State::default() });
         let memory = Arc::new(Memory { file, state });
         tokio::spawn(write_now_and_then(Arc::downgrade(&memory)));
         Ok(memory)
@@ -110,16 +129,43 @@ impl Memory {
 
     /// Writes what has changed.
     pub fn save(&self) {
-        let paths = {
+        let kept = {
             let mut state = self.lock();
             if !std::mem::take(&mut state.changed) {
                 return;
             }
-            state.paths.clone()
+            state.kept.clone()
         };
-        if let Err(error) = file::store(&self.file, &paths) {
+        if let Err(error) = file::store(&self.file, &kept) {
             let error = MemoryError { file: self.file.clone(), error };
             tracing::warn!(target: "farhop", "{error}");
+        }
+    }
+
+    /// What a way has carried within a day.
+    pub(crate) fn carried(&self, way: Way) -> Option<Carried> {
+        let carried = self.lock().kept.carried.get(&way).copied();
+        carried.filter(|carried| carried.at.elapsed().unwrap_or_default() < Saved::LIFETIME)
+    }
+
+    /// Keeps what a way carries, where that is news.
+    pub(crate) fn note_carried(&self, way: Way, hither: Option<BitRate>, thither: Option<BitRate>) {
+        let known = self.carried(way);
+        let (known_hither, known_thither) = known.map_or((None, None), |known| (known.hither, known.thither));
+        let grows = |known: Option<BitRate>, seen: Option<BitRate>| {
+            seen.is_some_and(|seen| known.is_none_or(|known| seen.0 > known.0 + known.0 / 4))
+        };
+        let (hither, thither) = (hither.max(known_hither), thither.max(known_thither));
+        if grows(known_hither, hither) || grows(known_thither, thither) {
+            let mut state = self.lock();
+            state.kept.carried.insert(way, Carried { hither, thither, at: SystemTime::now() });
+            state.changed = true;
+            let carried = &mut state.kept.carried;
+            if carried.len() > MOST_PATHS
+                && let Some(oldest) = carried.iter().min_by_key(|(_, known)| known.at).map(|(way, _)| *way)
+            {
+                carried.remove(&oldest);
+            }
         }
     }
 
@@ -179,7 +225,7 @@ impl Recall {
         if state.claims.get(key).is_some_and(|since| now.duration_since(*since) < CLAIM) {
             return Some(None);
         }
-        let Some(entry) = state.paths.get(key).copied() else { return Some(None) };
+        let Some(entry) = state.kept.paths.get(key).copied() else { return Some(None) };
         state.claims.insert(key.clone(), now);
         // A clock that was set back makes it young, not invalid.
         let age = entry.at.elapsed().unwrap_or_default();
@@ -190,7 +236,7 @@ impl Recall {
     /// long ago.
     pub(crate) fn loss(&self) -> f64 {
         let mut known = None;
-        self.with_key(|state, key| known = state.paths.get(key).and_then(|entry| entry.loss));
+        self.with_key(|state, key| known = state.kept.paths.get(key).and_then(|entry| entry.loss));
         let young = known.filter(|loss| loss.at.elapsed().unwrap_or_default() < Saved::LIFETIME);
         young.map_or(0.0, |loss| loss.share)
     }
@@ -198,7 +244,8 @@ impl Recall {
     /// Keeps what the path is believed to lose, where that is news.
     pub(crate) fn note_loss(&self, loss: f64) {
         self.with_key(|state, key| {
-            let known = state.paths.get(key).and_then(|entry| entry.loss).map_or(0.0, |known| known.share);
+            let known =
+                state.kept.paths.get(key).and_then(|entry| entry.loss).map_or(0.0, |known| known.share);
             if (loss - known).abs() > (known / 4.0).max(LOSS_STEP) {
                 let at = SystemTime::now();
                 state.keep(key, |entry| entry.loss = Some(Loss { share: loss, at }));
@@ -219,6 +266,7 @@ impl Recall {
         let at = SystemTime::now();
         self.with_key(|state, key| {
             let known = state
+                .kept
                 .paths
                 .get(key)
                 .and_then(|entry| entry.saved?.aged(at.duration_since(entry.at).unwrap_or_default()));
@@ -233,7 +281,7 @@ impl Recall {
     /// What was saved has proved too much (RFC 9959 §3.5).
     pub(crate) fn forget(&self) {
         self.with_key(|state, key| {
-            if let Some(entry) = state.paths.get_mut(key) {
+            if let Some(entry) = state.kept.paths.get_mut(key) {
                 entry.saved = None;
                 state.changed = true;
             }
@@ -255,6 +303,11 @@ impl Drop for Inner {
             self.memory.lock().claims.remove(key);
         }
     }
+}
+
+/// The way to `remote` as the routes stand.
+pub(crate) fn way_to(remote: std::net::SocketAddr) -> Way {
+    (remote.ip().to_canonical(), local_address(remote))
 }
 
 /// The local address from which packets to `remote` leave, as the routes stand.
@@ -376,7 +429,7 @@ mod tests {
         let first = recall(&memory, 1, 2);
         first.note_loss(0.0);
         memory.save();
-        assert!(memory.lock().paths.is_empty(), "no path is kept for nothing");
+        assert!(memory.lock().kept.paths.is_empty(), "no path is kept for nothing");
         first.note_loss(0.012);
         first.note(MEASURED);
         first.note_loss(0.0125);
@@ -387,6 +440,23 @@ mod tests {
         recall(&again, 1, 2).note_loss(0.0);
         assert_eq!(recall(&again, 1, 2).loss(), 0.0);
         assert_eq!(Recall::nothing().loss(), 0.0);
+    }
+
+    #[tokio::test]
+    async fn what_a_way_has_carried_is_there_after_a_restart() {
+        let (folder, memory) = memory();
+        let mbit = |rate| Some(BitRate::mbit(rate));
+        let (way, other) = ((ip(1), Some(ip(2))), (ip(1), Some(ip(3))));
+        memory.note_carried(way, mbit(6), None);
+        memory.note_carried(way, mbit(2), mbit(1));
+        memory.note_carried(way, None, None);
+        memory.save();
+        let again = Memory::open(folder.path().join("paths")).unwrap();
+        let known = again.carried(way).map(|carried| (carried.hither, carried.thither));
+        assert_eq!((known, again.carried(other)), (Some((mbit(6), mbit(1))), None));
+        let old = SystemTime::now() - Saved::LIFETIME;
+        again.lock().kept.carried.values_mut().for_each(|carried| carried.at = old);
+        assert_eq!(again.carried(way), None);
     }
 
     #[tokio::test]

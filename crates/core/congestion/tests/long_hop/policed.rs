@@ -33,6 +33,13 @@ fn policed(percent: u64) -> Profile {
     profile
 }
 
+/// A network that lets so much of it pass, and more wait for a moment: 100 KB.
+fn shaped(percent: u64) -> Profile {
+    let mut profile = slow(percent);
+    profile.forward.queue = Bytes(100_000);
+    profile
+}
+
 /// A link that is slower itself.
 fn slow(percent: u64) -> Profile {
     let mut profile = link();
@@ -129,6 +136,10 @@ fn what_holds_datagrams_alone_back_is_left_for_tcp() {
         ("10 % after a while", Case::alone(policed(10)).later()),
         ("30 % after a while", Case::alone(policed(30)).later()),
         ("60 % after a while", Case::alone(policed(60)).later()),
+        ("shaped to 10 %", Case::alone(shaped(10))),
+        ("shaped to 20 %", Case::alone(shaped(20))),
+        ("shaped to 10 %, later", Case::alone(shaped(10)).later()),
+        ("shaped to 20 %, later", Case::alone(shaped(20)).later()),
         ("loss of 25 %", Case::alone(lossy(0.25))),
         ("loss of 25 % after a while", Case::alone(lossy(0.25)).later()),
     ]);
@@ -141,6 +152,10 @@ fn what_holds_datagrams_alone_back_is_left_for_tcp() {
         "10 % after a while           4 s TCP      4 s TCP      4 s TCP",
         "30 % after a while           4 s TCP      4 s TCP      4 s TCP",
         "60 % after a while           4 s TCP      4 s TCP      4 s TCP",
+        "shaped to 10 %               -            15 s TCP     5 s TCP",
+        "shaped to 20 %               -            14 s TCP     4 s TCP",
+        "shaped to 10 %, later        5 s TCP      5 s TCP      5 s TCP",
+        "shaped to 20 %, later        5 s TCP      5 s TCP      5 s TCP",
         "loss of 25 %                 7 s TCP      7 s TCP      4 s TCP",
         "loss of 25 % after a while   5 s TCP      5 s TCP      5 s TCP",
     ];
@@ -170,7 +185,7 @@ fn what_concerns_tcp_as_well_is_never_left_for_it() {
         "a rate of 10 %               -            -            11 s back",
         "60 % after a while           -            -            -",
         "30 % after a while           -            -            -",
-        "10 % after a while           -            -            11 s back",
+        "10 % after a while           11 s back    11 s back    11 s back",
         "loss of 3 %                  -            -            -",
         "loss of 10 % after a while   -            -            -",
         "policed, both, to 30 %       4 s back     4 s back     4 s back",

@@ -197,6 +197,11 @@ impl Dialer {
         CarrierError::explain_handshake(error, begun.addr, self.identity.public(), begun.seen.key())
     }
 
+    /// What outlives the process of what was measured.
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.memory.as_deref()
+    }
+
     /// What carriers have measured of the ways to grounds; the next calls are sized by it.
     pub fn learned(&self) -> &Learned {
         &self.learned

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::{Choice, Dialers};
 use crate::hop::Hop;
 use crate::identity::PublicKey;
+use crate::memory::{Way, way_to};
 use crate::path::End;
 use crate::{Connection, Kind, wake};
 
@@ -81,11 +82,13 @@ impl Dialers {
         if self.choice != Choice::Either || connection.kind() == Kind::Tcp {
             return std::future::pending().await;
         }
-        let known = |sender| Watch::new(self.known_rate(sender, addr));
+        let way = way_to(addr);
+        let known = |sender| Watch::new(self.known_rate(sender, addr, way));
         let mut watches = [End::Ground, End::Remote].map(|sender| (sender, known(sender)));
         let start = Instant::now();
         loop {
             sleep(LOOK).await;
+            self.keep_what_is_known(hop, way);
             // Both look each time.
             let seen = watches.each_mut().map(|(sender, watch)| {
                 let held = watch.look(self.arrived(*sender, connection, hop, start));
@@ -128,17 +131,31 @@ impl Dialers {
     }
 
     /// What the path to `addr` carries of what `sender` sends, by settings or by what earlier carriers have measured: among them
-    /// may be one over TCP.
-    fn known_rate(&self, sender: End, addr: SocketAddr) -> Option<BitRate> {
+    /// may be one over TCP, and those of an earlier process the same `way`.
+    fn known_rate(&self, sender: End, addr: SocketAddr, way: Way) -> Option<BitRate> {
         let measured = self.learned().of(addr.ip());
-        let seen = if sender == End::Ground { measured.receiving } else { measured.sending };
-        self.plan.sending_rate(sender).or(seen)
+        let kept = self.quic.memory().and_then(|memory| memory.carried(way));
+        let (seen, kept) = match sender {
+            End::Ground => (measured.receiving, kept.and_then(|kept| kept.hither)),
+            End::Remote => (measured.sending, kept.and_then(|kept| kept.thither)),
+        };
+        self.plan.sending_rate(sender).or(seen.max(kept))
+    }
+
+    /// Keeps what a carrier has been seen to carry on its way.
+    fn keep_what_is_known(&self, hop: &Hop, way: Way) {
+        if let Some(memory) = self.quic.memory() {
+            let measured = hop.measured();
+            memory.note_carried(way, measured.receiving, measured.sending);
+        }
     }
 
     /// What has come of the datagrams of `sender`, and is wanted of them.
     fn arrived(&self, sender: End, connection: &Connection, hop: &Hop, start: Instant) -> Arrived {
         let now = start.elapsed();
         let round_trip = match connection {
+            // What waits for room here makes it longer, too.
+            Connection::Quic(_) if sender == End::Ground && hop.is_held_up() => None,
             Connection::Quic(connection) => {
                 hop.measured().round_trip.map(|measured| (connection.rtt(), measured.least))
             }
