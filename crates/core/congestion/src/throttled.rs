@@ -183,14 +183,16 @@ impl Watch {
     fn is_narrow(&mut self, arrived: &Arrived, last: &Arrived, rate: f64) -> bool {
         let (now, packets) = (arrived.now, arrived.packets.saturating_sub(last.packets));
         let lost = arrived.lost.saturating_sub(last.lost);
-        if lost > 0 && lost as f64 >= SOME_LOSS * (packets + lost) as f64 {
-            self.dropped = Some(now);
-        }
         if arrived.is_queued() == Some(true) {
             self.waited = Some(now);
         }
         let within = |time, at: Option<Duration>| at.is_some_and(|at| now.saturating_sub(at) <= time);
-        rate < LOW * self.known && within(FOUND, self.dropped) && within(LATELY, self.waited)
+        let waits = within(LATELY, self.waited);
+        // What is lost without a queue is weather's.
+        if waits && lost > 0 && lost as f64 >= SOME_LOSS * (packets + lost) as f64 {
+            self.dropped = Some(now);
+        }
+        rate < LOW * self.known && waits && within(FOUND, self.dropped)
     }
 
     /// Notes when much is missing.
