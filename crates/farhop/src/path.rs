@@ -47,6 +47,8 @@ struct Carrier {
     address: String,
     over: String,
     up_s: u64,
+    /// An end of an earlier version does not say.
+    #[serde(default)]
     heard_s: u64,
     path: Told,
 }

@@ -27,7 +27,7 @@ const THIRD_HEADER: &str = "farhop paths 3";
 const SECOND_HEADER: &str = "farhop paths 2";
 const FIRST_HEADER: &str = "farhop paths 1";
 /// More than this end ever writes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 1 << 21;
 
 /// Reads what was kept. What cannot be understood is set aside.
 pub(super) fn load(file: &Path) -> io::Result<Kept> {
