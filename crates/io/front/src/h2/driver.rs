@@ -11,7 +11,7 @@
 use super::request::judge;
 use super::sieve::Sieve;
 use super::sieved::Sieved;
-use super::{Arrival, Course, RequestBody, Responder, failure};
+use super::{Arrival, Course, Parting, RequestBody, Responder, failure};
 use crate::answers;
 use crate::connection::RequestError;
 use crate::h1::Refusal;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 use farhop_tuning::Room;
 use http::{Method, Request, Response};
 use std::future::{Future, poll_fn};
-use std::io;
+use std::{io, mem};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -126,7 +126,7 @@ impl Driver {
                 biased;
                 () = self.course.changed.notified() => {
                     if let Some(reason) = self.course.doomed.get()
-                        && !std::mem::replace(&mut doomed, true)
+                        && !mem::replace(&mut doomed, true)
                     {
                         self.h2.abrupt_shutdown(*reason);
                     }
@@ -141,7 +141,15 @@ impl Driver {
                 }
                 accepted = poll_fn(|cx| {
                     self.given.grow(self.settings.windows.now(), &mut self.h2);
-                    poll(&mut self.h2, room, cx)
+                    let parting = mem::take(&mut *self.course.parting());
+                    let polled = poll(&mut self.h2, room, cx);
+                    // What was sent on them was with the crate before it was polled, within the client's windows.
+                    if self.course.blocked.load(SeqCst) {
+                        self.course.parting().extend(parting);
+                    } else {
+                        parting.into_iter().for_each(Parting::end);
+                    }
+                    polled
                 }) => match accepted {
                     Some(accepted) => { self.take(accepted.map_err(failure)?); false }
                     None => return self.course.doomed.get().map_or(Ok(()), |reason| Err(unreadable(*reason))),

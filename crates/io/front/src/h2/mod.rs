@@ -29,18 +29,11 @@ use crate::socket::Socket;
 use ::h2::{Reason, SendStream};
 use bytes::Bytes;
 use orders::Orders;
-use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
-use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
-
-/// How long what was sent on a stream may take to the socket before a reset follows it.
-const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// A request that the driver took in.
 struct Arrival {
@@ -88,17 +81,37 @@ struct Course {
     leaving: AtomicBool,
     /// Why the connection can't go on.
     doomed: OnceLock<Reason>,
+    /// Streams that end once what was sent on them is with the socket.
+    parting: Mutex<Vec<Parting>>,
     /// Told when any of them changes.
     changed: Notify,
+    /// Whether the socket has not taken all that was written.
+    blocked: AtomicBool,
     orders: Orders,
 }
 
 impl Course {
     /// Of a connection with so many requests under way at most.
     fn new(most: usize) -> Course {
-        let (under_way, leaving) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (doomed, changed) = (OnceLock::new(), Notify::new());
-        Course { under_way, leaving, doomed, changed, orders: Orders::new(most) }
+        Course {
+            under_way: AtomicUsize::new(0),
+            leaving: AtomicBool::new(false),
+            doomed: OnceLock::new(),
+            parting: Mutex::default(),
+            changed: Notify::new(),
+            blocked: AtomicBool::new(false),
+            orders: Orders::new(most),
+        }
+    }
+
+    /// Ends a stream, after what was sent on it: at once the crate would drop what it has not handed to the socket.
+    fn part(&self, parting: Parting) {
+        self.parting().push(parting);
+        self.changed.notify_one();
+    }
+
+    fn parting(&self) -> MutexGuard<'_, Vec<Parting>> {
+        self.parting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts the exchange of a stream until the place is dropped.
@@ -150,16 +163,20 @@ impl Drop for Place {
     }
 }
 
-/// Ends a stream by a reset. What was sent on it just before leaves first, as it would over TCP: the crate drops what it has not
-/// handed to the socket.
-fn reset(mut stream: SendStream<Bytes>, reason: Reason, has_sent: bool, place: &Arc<Place>) {
-    let (true, Ok(runtime)) = (has_sent, Handle::try_current()) else { return stream.send_reset(reason) };
-    let place = Arc::clone(place);
-    runtime.spawn(async move {
-        let _ = timeout(LAST_WORDS, poll_fn(|cx| stream.poll_reset(cx))).await;
-        stream.send_reset(reason);
-        drop(place);
-    });
+/// A stream on which nothing more is sent.
+struct Parting {
+    stream: SendStream<Bytes>,
+    /// Why it is reset; none where its response is whole. A client that still sends its body is then told to stop, without an error
+    /// (RFC 9113 §8.1).
+    why: Option<Reason>,
+}
+
+impl Parting {
+    fn end(mut self) {
+        if let Some(reason) = self.why {
+            self.stream.send_reset(reason);
+        }
+    }
 }
 
 /// Why nothing more can be written to a stream. To who was not told yet that the client has reset it, or that the connection

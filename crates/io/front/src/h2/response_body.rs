@@ -1,6 +1,6 @@
 //! The body of a final HTTP/2 response; see [`crate::connection::ResponseBody`].
 
-use super::{Place, failure, refusal, reset};
+use super::{Parting, Place, failure, refusal};
 use crate::connection::{Departure, WriteError};
 use crate::h1::{Framing, allowed_trailers};
 use crate::settings::Settings;
@@ -12,7 +12,6 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 /// The body of a response under way. Dropped before it is finished, it resets the stream.
@@ -22,7 +21,6 @@ pub(crate) struct ResponseBody {
     /// What is still to come.
     framing: Framing,
     queued: VecDeque<Bytes>,
-    has_sent: bool,
     settings: Arc<Settings>,
     place: Arc<Place>,
 }
@@ -35,7 +33,7 @@ impl ResponseBody {
         settings: Arc<Settings>,
     ) -> Self {
         let stream = Some(Mutex::new(stream));
-        ResponseBody { stream, framing, queued: VecDeque::new(), has_sent: false, settings, place }
+        ResponseBody { stream, framing, queued: VecDeque::new(), settings, place }
     }
 
     /// Sends some of the body and waits until the client's window has room for it.
@@ -122,7 +120,6 @@ impl ResponseBody {
             }
         }
         let last = end && self.queued.is_empty();
-        self.has_sent |= !piece.is_empty();
         let sent = stream.send_data(piece, last);
         Poll::Ready(sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx))))
     }
@@ -143,23 +140,14 @@ impl ResponseBody {
         let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
         match self.framing {
             Framing::None => self.let_go(stream),
-            _ => reset(stream, Reason::INTERNAL_ERROR, self.has_sent, &self.place),
+            _ => self.place.course.part(Parting { stream, why: Some(Reason::INTERNAL_ERROR) }),
         }
     }
 
-    /// Lets a stream go whose response is whole. A client that still sends its body is then told to stop (RFC 9113 §8.1), but not
-    /// in one breath with the response: some (curl 7.88) take the reset for the response's own end.
-    fn let_go(&self, mut stream: SendStream<Bytes>) {
-        let place = Arc::clone(&self.place);
-        if !place.is_unread() {
-            return;
-        }
-        let patience = self.settings.linger();
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                let _ = timeout(patience, poll_fn(|cx| stream.poll_reset(cx))).await;
-                drop((stream, place));
-            });
+    /// Lets a stream go whose response is whole.
+    fn let_go(&self, stream: SendStream<Bytes>) {
+        if self.place.is_unread() {
+            self.place.course.part(Parting { stream, why: None });
         }
     }
 }

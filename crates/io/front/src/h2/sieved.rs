@@ -1,4 +1,5 @@
-//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. What is written is not touched.
+//! A client's stream whose frames go through the [`Sieve`] before anyone reads them. What is written is not touched, only
+//! whether the socket takes it is noted.
 
 use super::Course;
 use super::sieve::Sieve;
@@ -8,6 +9,7 @@ use bytes::{Buf, BytesMut};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
@@ -45,6 +47,12 @@ impl Sieved {
             settings,
             lingering: None,
         }
+    }
+
+    /// Notes whether the socket takes what is written.
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.course.blocked.store(written.is_pending(), SeqCst);
+        written
     }
 }
 
@@ -96,7 +104,8 @@ impl AsyncRead for Sieved {
 
 impl AsyncWrite for Sieved {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, data)
+        let written = Pin::new(&mut self.socket).poll_write(cx, data);
+        self.note(written)
     }
 
     fn poll_write_vectored(
@@ -104,7 +113,8 @@ impl AsyncWrite for Sieved {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, data)
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, data);
+        self.note(written)
     }
 
     fn is_write_vectored(&self) -> bool {

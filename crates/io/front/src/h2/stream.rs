@@ -1,7 +1,7 @@
 //! One HTTP/2 stream as a socket: what an extended CONNECT turns into (RFC 8441 §4). Raw bytes, no HTTP.
 
 use super::response_body::poll_room;
-use super::{Place, failure, refusal, reset};
+use super::{Parting, Place, failure, refusal};
 use crate::socket::Socket;
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::{Buf, Bytes};
@@ -20,7 +20,6 @@ pub(super) struct Stream {
     sent: Option<SendStream<Bytes>>,
     received: RecvStream,
     unread: Bytes,
-    has_sent: bool,
     shut_down: bool,
     resets: bool,
     place: Arc<Place>,
@@ -29,20 +28,11 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(sent: SendStream<Bytes>, received: RecvStream, place: Arc<Place>) -> Self {
         let sent = Some(sent);
-        Stream {
-            sent,
-            received,
-            unread: Bytes::new(),
-            has_sent: false,
-            shut_down: false,
-            resets: false,
-            place,
-        }
+        Stream { sent, received, unread: Bytes::new(), shut_down: false, resets: false, place }
     }
 
     fn send(&mut self, data: Bytes, end: bool) -> io::Result<()> {
         let Some(stream) = &mut self.sent else { return Err(io::ErrorKind::NotConnected.into()) };
-        self.has_sent |= !data.is_empty();
         let sent = stream.send_data(data, end);
         sent.map_err(|error| refusal(error, |cx| stream.poll_reset(cx)))
     }
@@ -108,9 +98,10 @@ impl AsyncWrite for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Some(stream) = self.sent.take_if(|_| self.resets) {
+        if let Some(stream) = self.sent.take() {
             // RFC 8441 §4: what a TCP reset is elsewhere.
-            reset(stream, Reason::CANCEL, self.has_sent, &self.place);
+            let why = self.resets.then_some(Reason::CANCEL);
+            self.place.course.part(Parting { stream, why });
         }
     }
 }
