@@ -16,7 +16,10 @@ pub fn reference() -> String {
     table(&mut out, "Events", "event", Event::DECLARED);
     table(&mut out, "Counters", "counter", Counters::DECLARED);
     out += "\n## Words\n\n";
-    words::<Crossing>(&mut out, "`crossed`: why a request crossed");
+    words::<Crossing>(
+        &mut out,
+        "`crossed`: why a request crossed (`undiscovered` also where ground left it to the browser: `hint_skipped` says so)",
+    );
     words::<AnsweredFrom>(&mut out, "`answered`: where an answer came from");
     words::<Bypass>(&mut out, "`bypassed`: why a TLS connection went through untouched");
     words::<PromiseEnd>(&mut out, "`promise_ends`: how a promise ended");

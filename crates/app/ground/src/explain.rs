@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use farhop_bundle::{Decision, Navigation, Noted, Unasked, Way, is_attachment, leads_to};
+use farhop_bundle::{Decision, Navigation, Noted, Skip, Unasked, Way, is_attachment, leads_to};
 use farhop_events::ExchangeId;
 use farhop_htotp::{RequestHead, ResponseHead};
 use farhop_models::{ToldModel, ToldResource};
@@ -188,6 +188,8 @@ impl Explained {
         for Decided { hint, decision, way, .. } in decided {
             let (urgency, left) = match &decision {
                 Decision::Fetch(_, urgency) => (Some(urgency.level), None),
+                // It stands in the plan.
+                Decision::Skip(Skip::Duplicate) => continue,
                 Decision::Skip(skip) => (None, Some(skip_words(*skip).to_owned())),
             };
             let target = match &decision {

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use farhop_htotp::frame::Resume;
+use farhop_netdev::cpu_time;
 use farhop_settings::ground::SqueezeSettings;
 use farhop_squeeze::{
-    CpuBudget, Load, MAX_PIXELS, PixelPace, Policy, Recipe, Recoded, is_worth_waiting, pixel_count, recode,
-    text_level,
+    CpuBudget, Format, Load, MAX_PIXELS, PixelPace, Policy, Recipe, Recoded, is_worth_waiting, pixel_count,
+    recode, text_level,
 };
 use farhop_units::{BitRate, Bytes as Length};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -116,9 +117,9 @@ impl Squeezing {
 
     /// Does `work` and counts what it takes.
     pub(crate) fn counted<T>(&self, work: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
+        let begun = cpu_time();
         let done = work();
-        self.charge(begun.elapsed());
+        self.charge(cpu_time() - begun);
         done
     }
 
@@ -127,10 +128,11 @@ impl Squeezing {
         lock(&self.work).budget.charge(took, self.since.elapsed());
     }
 
-    /// Room and a turn for an image of this length. `None`: there is no room, or it is not worth waiting for. An image
+    /// Room and a turn for an image of this kind and length. `None`: there is no room, or it is not worth waiting for. An image
     /// whose beginning was delivered before (`begun`) is always worth it.
     pub(crate) async fn room(
         &self,
+        from: Format,
         length: Option<u64>,
         rate: Option<BitRate>,
         begun: bool,
@@ -148,7 +150,7 @@ impl Squeezing {
         if let Some(length) = length {
             let (expected, ahead) = {
                 let work = lock(&self.work);
-                (work.pace.time_for_file(length), work.reserved / cores())
+                (work.pace.time_for_file(from, length, self.since.elapsed()), work.reserved / cores())
             };
             if !begun && !is_worth_waiting(length, rate, ahead + expected) {
                 return None;
@@ -171,13 +173,13 @@ impl Squeezing {
         resume: Option<Resume>,
         mut turn: Turn,
     ) -> Option<Recoded> {
-        let pixels = pixel_count(&image)?;
-        let expected = lock(&self.work).pace.time_for(pixels);
+        let (from, pixels) = (Format::of(&image)?, pixel_count(&image)?);
+        let expected = lock(&self.work).pace.time_for(from, pixels, self.since.elapsed());
         turn.reserve(expected);
         let Some(resume) = resume.filter(|resume| resume.offset > 0) else {
             let deadline = turn.coded_by;
             let in_time = is_worth_waiting(image.len() as u64, turn.rate, expected);
-            let working = self.work(image, pixels, recipe, Some(turn));
+            let working = self.work(image, (from, pixels), recipe, Some(turn));
             return if in_time { timeout_at(deadline, working).await.ok()? } else { None };
         };
         if begins(&image, &resume) {
@@ -185,7 +187,7 @@ impl Squeezing {
         }
         // How much time there was then is not known now.
         for load in [Load::Light, Load::Heavy] {
-            let recoded = self.work(image.clone(), pixels, recipe.with_load(load), None).await;
+            let recoded = self.work(image.clone(), (from, pixels), recipe.with_load(load), None).await;
             if let Some(recoded) = recoded.filter(|recoded| begins(&recoded.bytes, &resume)) {
                 return Some(recoded);
             }
@@ -194,7 +196,13 @@ impl Squeezing {
     }
 
     /// Codes it, however long it takes; `turn` ends with the work.
-    async fn work(&self, image: Bytes, pixels: u64, recipe: Recipe, turn: Option<Turn>) -> Option<Recoded> {
+    async fn work(
+        &self,
+        image: Bytes,
+        (from, pixels): (Format, u64),
+        recipe: Recipe,
+        turn: Option<Turn>,
+    ) -> Option<Recoded> {
         // No more at a time than there are cores, and no more pixels than one of the largest images has.
         let share = (pixels.div_ceil(1000) as u32).max(all_pixels() / cores()).min(all_pixels());
         let permit = Arc::clone(&self.pixels).acquire_many_owned(share).await.ok()?;
@@ -202,12 +210,13 @@ impl Squeezing {
         let working = tokio::task::spawn_blocking(move || {
             // It goes on when nobody waits any more, so what it takes is held and counted here.
             let _held = (permit, turn);
-            let begun = Instant::now();
+            let (begun, cpu) = (Instant::now(), cpu_time());
             let recoded = recode(&image, recipe);
-            let took = begun.elapsed();
-            let mut work = lock(&work);
-            work.budget.charge(took, since.elapsed());
-            work.pace.learn(pixels, took);
+            let (took, used) = (begun.elapsed(), cpu_time() - cpu);
+            let (mut work, now) = (lock(&work), since.elapsed());
+            // Others may have had the processor meanwhile: users have waited for that, too, but it was not used here.
+            work.budget.charge(used, now);
+            work.pace.learn(from, pixels, took, now);
             drop(work);
             recoded
         });
@@ -252,16 +261,19 @@ mod tests {
         let squeezing = Squeezing::new(&settings.ground.squeeze);
         let (length, rate) = (Some(200_000), Some(BitRate::mbit(20)));
         let mut turns = Vec::new();
-        while let Some((_, turn)) = squeezing.room(length, rate, false).await {
+        while let Some((_, turn)) = squeezing.room(Format::Jpeg, length, rate, false).await {
             turns.push(turn);
             assert!(turns.len() < 64 * cores() as usize, "all are let in");
         }
         assert!(!turns.is_empty());
-        assert!(squeezing.room(length, rate, true).await.is_some(), "what was begun goes on");
+        assert!(squeezing.room(Format::Jpeg, length, rate, true).await.is_some(), "what was begun goes on");
         turns.clear();
-        assert!(squeezing.room(length, rate, false).await.is_some(), "what was reserved is given back");
         assert!(
-            squeezing.room(Some(1_850_000), rate, false).await.is_none(),
+            squeezing.room(Format::Jpeg, length, rate, false).await.is_some(),
+            "what was reserved is given back"
+        );
+        assert!(
+            squeezing.room(Format::Jpeg, Some(1_850_000), rate, false).await.is_none(),
             "it would come later than as it is"
         );
     }

@@ -135,6 +135,7 @@ pub(crate) fn skip_words(skip: Skip) -> &'static str {
             "it is not known what the browser would say in the client hints that the page asks for"
         }
         Skip::UnknownAsker => "it is not known whether the page asks for it or its service worker",
+        Skip::AskedOtherwise => "its browser has asked for it in other words than were foreseen",
         Skip::RiskyGuess => "a guess, and not at a plain file that is asked for without cookies",
     }
 }

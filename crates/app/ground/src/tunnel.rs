@@ -108,7 +108,7 @@ async fn carry(mut stream: TcpStream, mut sender: Sender, mut receiver: Receiver
         outcome = async {
             tokio::try_join!(
                 down(connection, &mut sender, &watch),
-                up(&mut receiver, &mut writer, Some(connection), &watch, std::future::ready(())),
+                up(&mut receiver, &mut writer, connection, &watch),
             )
         } => outcome.map(drop),
         () = watch.idle() => Err(Broken::Hop),
@@ -155,14 +155,25 @@ async fn down(connection: &TcpStream, sender: &mut Sender, watch: &Watch) -> Res
     }
 }
 
-/// From the hop to the far side; each piece leaves at once, and the client's end after `goodbye`. Urgent bytes are marked on `connection`,
-/// where one is given.
-pub(crate) async fn up(
+/// From the hop to the far side, and then the client's end.
+async fn up(
+    receiver: &mut Receiver,
+    writer: &mut (impl AsyncWrite + Unpin),
+    connection: &TcpStream,
+    watch: &Watch,
+) -> Result<(), Broken> {
+    pour(receiver, writer, Some(connection), watch, |_| ()).await?;
+    writer.shutdown().await.map_err(|_| Broken::Far)
+}
+
+/// From the hop to the far side until the client has ended, which the far side is not told here; each piece leaves at once, and `look`
+/// is shown it. Urgent bytes are marked on `connection`, where one is given.
+pub(crate) async fn pour(
     receiver: &mut Receiver,
     writer: &mut (impl AsyncWrite + Unpin),
     connection: Option<&TcpStream>,
     watch: &Watch,
-    goodbye: impl Future<Output = ()>,
+    mut look: impl FnMut(&[u8]),
 ) -> Result<(), Broken> {
     let mut urgent = None;
     loop {
@@ -170,6 +181,7 @@ pub(crate) async fn up(
             Arrival::Urgent => urgent = connection,
             Arrival::Body(mut bytes) => {
                 watch.moved();
+                look(&bytes);
                 if let Some(connection) = urgent.take_if(|_| !bytes.is_empty()) {
                     let byte = bytes.get_u8();
                     let send = || farhop_netdev::send_urgent(connection, byte);
@@ -181,8 +193,7 @@ pub(crate) async fn up(
             }
             Arrival::Ended => {
                 watch.half_closed();
-                goodbye.await;
-                return writer.shutdown().await.map_err(|_| Broken::Far);
+                return Ok(());
             }
             _ => return Err(Broken::Hop),
         }

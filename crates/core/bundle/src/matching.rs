@@ -115,6 +115,24 @@ pub fn compare(promised: &HeaderMap, asked: &HeaderMap) -> Result<(), Mismatch> 
     Ok(())
 }
 
+/// Whether one asks for what the other does, for the same use, in words that were not foreseen. What a browser says differently from one
+/// time to the next (cookies, of which more is known elsewhere, and whether it reloads) is none of these.
+pub(crate) fn is_unforeseen(promised: &HeaderMap, asked: &HeaderMap) -> bool {
+    const USES: [HeaderName; 3] = [
+        header::ORIGIN,
+        HeaderName::from_static("sec-fetch-dest"),
+        HeaderName::from_static("sec-fetch-mode"),
+    ];
+    const PASSING: [HeaderName; 5] =
+        [header::AUTHORIZATION, header::CACHE_CONTROL, header::COOKIE, header::PRAGMA, header::REFERER];
+    let is_lasting = |name: &&HeaderName| {
+        !NOT_COMPARED.contains(&name.as_str()) && !CONDITIONAL.contains(name) && !PASSING.contains(name)
+    };
+    let mut names = promised.keys().chain(asked.keys()).filter(is_lasting);
+    USES.iter().all(|name| same(promised, asked, name).is_ok())
+        && names.any(|name| same(promised, asked, name).is_err())
+}
+
 /// A number, below 2^62, that is the same for two requests for one thing where [`compare`] finds no difference, but for conditions,
 /// which the answer to either is judged by.
 pub fn sameness(request: &HeaderMap) -> u64 {

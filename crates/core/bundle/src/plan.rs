@@ -2,7 +2,7 @@
 
 use crate::cookies::Cookies;
 use crate::family::Family;
-use crate::matching::{compare, compare_always};
+use crate::matching::{compare, compare_always, is_unforeseen};
 use crate::site::is_same_site;
 use crate::unasked::{Load, Unasked, unasked_after};
 use crate::urgency::{Urgency, urgency};
@@ -89,6 +89,8 @@ pub enum Skip {
     UnknownHints,
     /// Of its kind some are asked for by the page and some by its service worker, in other words.
     UnknownAsker,
+    /// The browser has asked for it in other words than were foreseen.
+    AskedOtherwise,
     /// A guess at what might do something, or with cookies: only plain files are guessed.
     RiskyGuess,
 }
@@ -216,8 +218,23 @@ impl Plan {
     }
 
     /// The browser asked for `url` with these fields at `now`, whatever was promised: notes whether a service worker asks where
-    /// the page was expected to, or the other way round.
-    pub fn asked(&self, url: &Url, fields: &HeaderMap, cookies: &mut Cookies, now: SystemTime) {
+    /// the page was expected to, or the other way round, and whether its words were foreseen.
+    pub fn asked(
+        &self,
+        url: &Url,
+        fields: &HeaderMap,
+        never: &mut NeverUnasked,
+        cookies: &mut Cookies,
+        now: SystemTime,
+    ) {
+        let decided = self.asked.get(url).map_or(&[][..], Vec::as_slice);
+        let is_unforeseen = |asked: &Asked| is_unforeseen(&asked.fields, fields);
+        match decided.iter().any(is_unforeseen)
+            && decided.iter().all(|asked| compare(&asked.fields, fields).is_err())
+        {
+            true => never.mistaken(url),
+            false => never.asked(url),
+        }
         let by_worker = |fields: &HeaderMap| fields.get("sec-fetch-dest").is_some_and(|dest| dest == "empty");
         let others = |fields: &HeaderMap| {
             let mut others = fields.clone();
@@ -230,7 +247,7 @@ impl Plan {
                 && by_worker(&asked.fields) != is_by_worker
                 && compare(&others(&asked.fields), &own).is_ok()
         };
-        if let Some(asked) = self.asked.get(url).and_then(|all| all.iter().find(is_otherwise)) {
+        if let Some(asked) = decided.iter().find(is_otherwise) {
             let asker = if is_by_worker { Asker::Worker } else { Asker::Page };
             let (load, page) = (&self.load, &self.load.url);
             cookies.note_asker(load.jar, (page, url), asked.destination, asker, now);
@@ -418,13 +435,27 @@ fn fetches(family: Family, hint: &Hint) -> bool {
     }
 }
 
-/// URLs that are not fetched unasked again, and why. Bounded: the oldest go first.
+/// URLs that are not fetched unasked again, or not for a while, and why. Bounded: the oldest go first.
 #[derive(Debug, Default)]
 pub struct NeverUnasked {
-    urls: HashMap<Url, Skip>,
+    urls: HashMap<Url, Bar>,
     order: VecDeque<Url>,
     max: usize,
 }
+
+#[derive(Debug, Clone, Copy)]
+enum Bar {
+    Always(Skip),
+    /// Asked for in other words than were foreseen: left to the browser so many times more, of so many.
+    Otherwise {
+        left: u8,
+        of: u8,
+    },
+}
+
+/// How often what was asked for otherwise is left to the browser, at first and at most; twice as often each time that it shows again.
+const LEFT: u8 = 2;
+const LEFT_AT_MOST: u8 = 64;
 
 impl NeverUnasked {
     /// Remembers at most `max` URLs.
@@ -449,7 +480,28 @@ impl NeverUnasked {
 
     /// Has `url` barred from now on.
     pub fn bar(&mut self, url: &Url, why: Skip) {
-        if self.urls.insert(url.clone(), why).is_none() {
+        self.set(url, Bar::Always(why));
+    }
+
+    /// `url` was asked for in other words than were foreseen. That will most likely be so again, but need not be.
+    fn mistaken(&mut self, url: &Url) {
+        let times = match self.urls.get(url) {
+            Some(Bar::Always(_)) => return,
+            Some(Bar::Otherwise { of, .. }) => of.saturating_mul(2).min(LEFT_AT_MOST),
+            None => LEFT,
+        };
+        self.set(url, Bar::Otherwise { left: times, of: times });
+    }
+
+    /// `url` was asked for.
+    fn asked(&mut self, url: &Url) {
+        if let Some(Bar::Otherwise { left, .. }) = self.urls.get_mut(url) {
+            *left = left.saturating_sub(1);
+        }
+    }
+
+    fn set(&mut self, url: &Url, bar: Bar) {
+        if self.urls.insert(url.clone(), bar).is_none() {
             self.order.push_back(url.clone());
             if self.order.len() > self.max
                 && let Some(oldest) = self.order.pop_front()
@@ -461,6 +513,9 @@ impl NeverUnasked {
 
     /// Why `url` is barred, if it is.
     pub fn why(&self, url: &Url) -> Option<Skip> {
-        self.urls.get(url).copied()
+        match self.urls.get(url)? {
+            Bar::Always(why) => Some(*why),
+            Bar::Otherwise { left, .. } => (*left > 0).then_some(Skip::AskedOtherwise),
+        }
     }
 }

@@ -501,3 +501,39 @@ fn client_hints_that_the_page_asks_for_go_with_its_own_resources_at_once() {
     assert_eq!(ask(&mut blurred, "https://site.test/a.png"), Err(Skip::UnknownHints));
     assert!(ask(&mut blurred, "https://other.test/a.png").is_ok(), "it is not told");
 }
+
+#[test]
+fn what_is_asked_for_in_other_words_than_foreseen_is_left_for_a_while_and_longer_each_time() {
+    let page = url("https://site.test/");
+    let image = image("https://site.test/a.png");
+    let request = [("sec-fetch-dest", "document"), ("accept-language", "en")];
+    let mut never = NeverUnasked::new(10);
+    // Whether a load fetches it unasked, after which its browser asks for it with this besides.
+    let mut load = |besides: &[(&'static str, &'static str)]| -> Result<(), Skip> {
+        let mut plan = plan_of(&page, CHROMIUM, &request, &[], Budget::default());
+        let mut words =
+            plan_of(&page, CHROMIUM, &request, &[], Budget::default()).only(&image).unwrap().fields;
+        for (name, value) in besides {
+            words.insert(*name, value.parse().unwrap());
+        }
+        let decided = plan.decide(&image, &never);
+        plan.plan.asked(&image.url, &words, &mut never, &mut plan.cookies, at(1));
+        match decided {
+            Decision::Fetch(..) => Ok(()),
+            Decision::Skip(why) => Err(why),
+        }
+    };
+    for passing in
+        [&[][..], &[("cookie", "a=b")], &[("cache-control", "no-cache")], &[("sec-fetch-dest", "empty")]]
+    {
+        assert_eq!(load(passing), Ok(()), "{passing:?} says nothing of the next time");
+        assert_eq!(load(&[]), Ok(()));
+    }
+    let width = [("width", "50")];
+    for times in [2, 4, 8] {
+        assert_eq!(load(&width), Ok(()), "it is tried again");
+        for _ in 0..times {
+            assert_eq!(load(&width), Err(Skip::AskedOtherwise));
+        }
+    }
+}

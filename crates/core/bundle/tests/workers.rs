@@ -3,7 +3,7 @@
 
 mod support;
 
-use farhop_bundle::{Budget, Skip, Unasked};
+use farhop_bundle::{Budget, NeverUnasked, Skip, Unasked};
 use farhop_page::{Destination, Mode, Source};
 use support::planned::{Planned, plan_of};
 use support::{CHROMIUM, at, fields, hint, image, url};
@@ -47,7 +47,7 @@ fn a_service_worker_that_leaves_navigations_alone_is_known_by_what_it_asks_for()
     let asks = |plan: &mut Planned, asked: &Unasked, dest: &str| {
         let mut fields = asked.fields.clone();
         fields.insert("sec-fetch-dest", dest.parse().unwrap());
-        plan.plan.asked(&asked.url, &fields, &mut plan.cookies, at(1));
+        plan.plan.asked(&asked.url, &fields, &mut NeverUnasked::new(1), &mut plan.cookies, at(1));
     };
     let (own, first) = dest(&mut plan, 1).unwrap();
     assert_eq!(own, "image");

@@ -29,6 +29,12 @@ pub(crate) fn resolve_in(charset: Charset, text: &str, base: &Url, max_url: usiz
     if trimmed.contains('<') && trimmed.contains(['\n', '\r', '\t']) {
         return None;
     }
+    // URL, "special authority ignore slashes state": any number of slashes stand before a host, which the parser here takes of one with
+    // a scheme alone.
+    let host = trimmed.trim_start_matches(['/', '\\']);
+    let slashes = trimmed.len() - host.len();
+    let shorter = if slashes > 2 { Some(format!("//{host}")) } else { None };
+    let trimmed = shorter.as_deref().unwrap_or(trimmed);
     let encoding = charset.of(trimmed)?;
     let url = if encoding == UTF_8 || trimmed.is_ascii() {
         base.join(trimmed).ok()?
@@ -96,6 +102,8 @@ mod tests {
             ("c.js", "http://site.test/a/c.js"),
             ("/c.js", "http://site.test/c.js"),
             ("//cdn.test/c.js", "http://cdn.test/c.js"),
+            ("///cdn.test/c.js", "http://cdn.test/c.js"),
+            ("/\\//cdn.test/c.js", "http://cdn.test/c.js"),
             ("../../c.js", "http://site.test/c.js"),
             ("?x=1", "http://site.test/a/b.html?x=1"),
             (" \n c.js\t", "http://site.test/a/c.js"),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use farhop_units::{BitRate, Bytes};
 
+use crate::Format;
+
 /// What coding takes until something was measured (record 0014: `gentle`, one core).
 const ASSUMED_NS: f64 = 110.0;
 /// How much the latest image counts in what the next is expected to take.
@@ -13,33 +15,58 @@ const PIXELS_IN_BYTE: u64 = 5;
 /// So much is nobody's wait beside the round trip of a satellite, and the bytes saved are the next image's.
 const UNNOTICED: Duration = Duration::from_millis(150);
 
-/// How long coding a pixel takes, as measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A machine that was busy is so no longer after a few of these: what was measured then counts half as much.
+const FORGOTTEN_BY_HALF: Duration = Duration::from_secs(10);
+
+/// How long coding a pixel takes, as measured: of photographs, which are coded with loss, and of graphics, which are not.
+///
+/// What was measured fades: an image that was slow by chance must not keep those that come later from being tried.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PixelPace {
-    nanoseconds: f64,
+    photographs: Pace,
+    graphics: Pace,
 }
 
-impl Default for PixelPace {
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Pace {
+    nanoseconds: f64,
+    measured: Duration,
+}
+
+impl Default for Pace {
     fn default() -> Self {
-        PixelPace { nanoseconds: ASSUMED_NS }
+        Pace { nanoseconds: ASSUMED_NS, measured: Duration::ZERO }
+    }
+}
+
+impl Pace {
+    fn at(self, now: Duration) -> f64 {
+        let halvings = now.saturating_sub(self.measured).div_duration_f64(FORGOTTEN_BY_HALF);
+        ASSUMED_NS + (self.nanoseconds - ASSUMED_NS) * (-halvings).exp2()
     }
 }
 
 impl PixelPace {
-    /// The processor time that so many pixels are expected to take.
-    pub fn time_for(self, pixels: u64) -> Duration {
-        Duration::from_nanos((self.nanoseconds * pixels as f64) as u64)
+    fn of(&self, from: Format) -> Pace {
+        if from == Format::Png { self.graphics } else { self.photographs }
+    }
+
+    /// How long so many pixels of a picture that is `from` are expected to take at `now`, a time since the same start as before.
+    pub fn time_for(&self, from: Format, pixels: u64, now: Duration) -> Duration {
+        Duration::from_nanos((self.of(from).at(now) * pixels as f64) as u64)
     }
 
     /// The same for an image of which only the length in bytes is known.
-    pub fn time_for_file(self, length: u64) -> Duration {
-        self.time_for(length.saturating_mul(PIXELS_IN_BYTE))
+    pub fn time_for_file(&self, from: Format, length: u64, now: Duration) -> Duration {
+        self.time_for(from, length.saturating_mul(PIXELS_IN_BYTE), now)
     }
 
     /// Coding so many pixels, at least one, took so long.
-    pub fn learn(&mut self, pixels: u64, took: Duration) {
+    pub fn learn(&mut self, from: Format, pixels: u64, took: Duration, now: Duration) {
         let latest = took.as_nanos() as f64 / pixels.max(1) as f64;
-        self.nanoseconds += (latest - self.nanoseconds) * LATEST;
+        let expected = self.of(from).at(now);
+        let pace = if from == Format::Png { &mut self.graphics } else { &mut self.photographs };
+        *pace = Pace { nanoseconds: expected + (latest - expected) * LATEST, measured: now };
     }
 }
 
@@ -70,7 +97,8 @@ mod tests {
             (15_000, 20, 150, false),
         ];
         for (length, megabits, ahead, expected) in rows {
-            let wait = Duration::from_millis(ahead) + PixelPace::default().time_for_file(length);
+            let wait = Duration::from_millis(ahead)
+                + PixelPace::default().time_for_file(Format::Jpeg, length, Duration::ZERO);
             let rate = Some(BitRate::mbit(megabits));
             assert_eq!(is_worth_waiting(length, rate, wait), expected, "{length} {megabits} {ahead}");
         }
@@ -78,12 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn what_coding_takes_is_learnt() {
-        let mut pace = PixelPace::default();
-        assert_eq!(pace.time_for(1_000_000), Duration::from_millis(110));
+    fn what_coding_takes_is_learnt_of_each_kind_and_fades() {
+        let (mut pace, then) = (PixelPace::default(), Duration::from_secs(100));
+        let ms = |pace: &PixelPace, from, now| pace.time_for(from, 1_000_000, now).as_millis().div_ceil(10);
+        assert_eq!(ms(&pace, Format::Jpeg, then), 11);
         for _ in 0..40 {
-            pace.learn(1_000, Duration::from_millis(1));
+            pace.learn(Format::Png, 1_000, Duration::from_millis(1), then);
         }
-        assert_eq!(pace.time_for(1_000_000).as_millis().div_ceil(10), 100);
+        assert_eq!(ms(&pace, Format::Png, then), 100);
+        assert_eq!(ms(&pace, Format::Jpeg, then), 11, "graphics say nothing of photographs");
+        assert_eq!(ms(&pace, Format::Png, then + FORGOTTEN_BY_HALF), 56);
+        assert_eq!(ms(&pace, Format::Png, then + 10 * FORGOTTEN_BY_HALF), 11);
     }
 }

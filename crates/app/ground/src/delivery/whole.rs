@@ -179,9 +179,10 @@ impl Flow<'_> {
     ) -> Result<Option<End>, Undelivered> {
         self.treatment = Treatment::Pass;
         let begun = self.resume.is_some_and(|resume| resume.offset > 0);
+        let length = content_length(&self.head.fields);
         let room = tokio::select! {
             biased;
-            room = self.ground.squeezing.room(content_length(&self.head.fields), self.rate, begun) => room,
+            room = self.ground.squeezing.room(recipe.from(), length, self.rate, begun) => room,
             gone = sender.gone() => return Err(gone.into()),
         };
         let Some((_held, turn)) = room else { return Ok(self.begin(sender).await) };

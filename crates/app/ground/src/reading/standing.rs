@@ -130,10 +130,11 @@ impl Standing {
         &self.visit.guesses
     }
 
-    /// The user's browser asked for `url`, whatever was promised: that may show who asks.
+    /// The user's browser asked for `url`, whatever was promised: that may show who asks, and in which words.
     pub(super) fn asked(&self, url: &Url, request: &HeaderMap) {
-        let (plan, mut cookies) = (self.plan(), self.visit.known.cookies());
-        plan.asked(url, request, &mut cookies, SystemTime::now());
+        let known = &self.visit.known;
+        let (plan, mut never, mut cookies) = (self.plan(), known.never(), known.cookies());
+        plan.asked(url, request, &mut never, &mut cookies, SystemTime::now());
     }
 
     /// The page takes so many bytes more.

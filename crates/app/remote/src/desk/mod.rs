@@ -63,6 +63,8 @@ struct Entry {
     /// Its push has begun.
     pushed: bool,
     used: bool,
+    /// Its entry in the repository, where that may answer although the promise waits to be asked for in the very same words.
+    stored: Option<u64>,
     /// Since when nobody takes it any more who was being answered with it.
     deserted: Option<Duration>,
     /// Lets others wait for it until it can be found in the repository.
@@ -191,6 +193,7 @@ impl Desk {
             wire,
             pushed,
             used,
+            stored: None,
             deserted,
             leading,
         };
@@ -281,9 +284,11 @@ impl Desk {
     /// The last byte of a promised response is here. `stored` is its entry in the repository, if it has one.
     pub(crate) fn complete(&mut self, id: PromiseId, stored: Option<u64>, now: Duration) {
         let cacheable = self.book.complete(id, now);
-        let Some(entry) = self.entries.get(&id) else { return };
+        let Some(entry) = self.entries.get_mut(&id) else { return };
         if !cacheable && !entry.used {
-            return; // It waits to be asked for.
+            // It waits to be asked for.
+            entry.stored = stored;
+            return;
         }
         let Some(entry) = self.forget(id) else { return };
         let bytes = entry.bytes();
@@ -382,7 +387,18 @@ impl Desk {
                 note_used(&mut self.used, handed.wire);
             }
             self.books.used_up(&handed.entry(), None, now);
+            return;
         }
+        let mut waiting = self.entries.iter().filter(|(_, entry)| entry.stored == Some(stored));
+        let Some(id) = waiting.next().map(|(id, _)| *id) else { return };
+        self.book.withdraw(id);
+        let Some(entry) = self.forget(id) else { return };
+        let used = books::Entry { promise: id, page: entry.page, url: &entry.url, bytes: entry.bytes() };
+        if !entry.used {
+            self.books.used(&used);
+            note_used(&mut self.used, entry.wire);
+        }
+        self.books.used_up(&used, None, now);
     }
 
     /// What the repository holds for a promise to `user` that nobody has asked for in the very same words.

@@ -43,6 +43,25 @@ fn what_waits_for_its_turn_at_ground_grows_old_there() {
 }
 
 #[test]
+fn what_the_repository_answers_in_place_of_a_promise_that_waits_is_used() {
+    let (bus, now) = (Bus::new(), Duration::from_secs(100));
+    let mut desk = Desk::new(bus.clone());
+    let user = User { id: 1, name: "10.0.0.1".into() };
+    let url = Url::parse("http://site.test/").unwrap();
+    let (id, _) = desk.promise(&user, made(1, url, SystemTime::now())).unwrap();
+    let body = Body::whole(&Budget::new(100), "body".into(), None);
+    assert!(desk.head(id, &lasting("private, max-age=100"), body, now));
+    desk.complete(id, Some(7), now);
+    desk.used_from_repository(8, now);
+    assert_eq!(desk.len(), 1, "another entry says nothing of it");
+    desk.used_from_repository(7, now);
+    assert_eq!(desk.len(), 0);
+    desk.lapse(now + Duration::from_secs(60));
+    assert_eq!(bus.counters().used(), 1);
+    assert!(bus.counters().snapshot()["promise_ends"].get("lapsed").is_none_or(|lapsed| *lapsed == 0));
+}
+
+#[test]
 fn what_was_promised_before_an_invalidation_answers_nothing_after_it() {
     let (mut desk, now) = (Desk::new(Bus::new()), Duration::from_secs(100));
     let user = User { id: 1, name: "10.0.0.1".into() };

@@ -143,6 +143,14 @@ impl Jar {
         }
     }
 
+    /// The browser has said of a stranger in a page that its cookies do not reach it there (Storage Access Headers, `none`). Firefox says so
+    /// too, and keeps for each page what strangers set in it.
+    pub(super) fn has_no_access(&mut self) {
+        if self.family == Family::Chromium {
+            self.takes[0] = Some(false);
+        }
+    }
+
     /// Whether `pairs`, sent by a browser, can come from this one: how many agree, `None` if one rules it out.
     pub(super) fn agreement(
         &self,

@@ -380,7 +380,11 @@ impl Browser {
             && !page.returns_home(url)
             && !request.contains_key(header::ORIGIN)
         {
-            self.storage_access = Some(request.get("sec-fetch-storage-access").cloned());
+            let access = request.get("sec-fetch-storage-access");
+            if access.is_some_and(|access| access == "none") {
+                self.jar.has_no_access();
+            }
+            self.storage_access = Some(access.cloned());
         }
     }
 

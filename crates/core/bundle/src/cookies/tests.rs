@@ -427,6 +427,23 @@ fn storage_access_is_as_the_browser_was_seen_to_send_it() {
 }
 
 #[test]
+fn a_browser_that_says_that_strangers_have_no_access_sends_them_nothing_new() {
+    for (access, expected) in [("none", CookieVerdict::Send(None)), ("inactive", CookieVerdict::Unsure)] {
+        let mut mirror = Mirror::new(CHROMIUM);
+        let lines = [
+            ("referer", PAGE),
+            ("sec-fetch-dest", "image"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-storage-access", access),
+        ];
+        mirror.cookies.note_request(&url(FAR), &mirror.request(&lines), at(0));
+        let own = mirror.navigates(FAR, "", 1);
+        mirror.response(&own, FAR, "f=1; SameSite=None; Secure", 1);
+        assert_eq!(mirror.cookies.for_request(mirror.jar, &url(FAR), &mirror.page, at(2)), expected);
+    }
+}
+
+#[test]
 fn a_cookie_with_a_tab_is_taken_by_others_than_chromium() {
     for (agent, expected) in [(CHROMIUM, "b=1"), (FIREFOX, "a=x\ty; b=1")] {
         let mut mirror = Mirror::new(agent);

@@ -29,8 +29,9 @@ impl Markup {
         let source = |source: Source| field.unwrap_or(source);
         let mut sheet = None;
         // HTML has an alternative without a title ignored; Chromium fetches it all the same (recorded).
-        let alternate = named("alternate");
-        if named("stylesheet") && !attributes.has("disabled") {
+        let is_sheet = named("stylesheet") && !attributes.has("disabled");
+        let alternate = named("alternate") || (is_sheet && field.is_none() && !self.is_preferred(attributes));
+        if is_sheet {
             if let Some((text, charset)) = written(mention, alternate, context) {
                 return Opens::Written(text, charset);
             }

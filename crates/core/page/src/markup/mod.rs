@@ -39,6 +39,8 @@ pub(crate) struct Markup {
     /// Those that a script looks at.
     late: Vec<Offer>,
     pub(crate) screens: Screens,
+    /// The title of the style sheets that hold: that of the first that has one (CSSOM, "preferred CSS style sheet set name").
+    preferred: Option<Box<str>>,
     icons: Vec<IconLink<Option<Hint>>>,
     icon_is_given: bool,
     /// `<meta http-equiv=content-security-policy>`, not yet handed out.
@@ -98,6 +100,25 @@ pub(crate) enum ScriptKind {
 }
 
 impl Markup {
+    fn style<A: Attributes + ?Sized>(&mut self, attributes: &A, context: &Context) -> Opens {
+        // HTML, "update a style block": only these two types are CSS.
+        match attributes.value("type").map(str::to_ascii_lowercase).as_deref() {
+            None | Some("" | "text/css") => {
+                let applies = self.is_preferred(attributes) && media_holds(attributes, context);
+                Opens::Style { applies }
+            }
+            _ => Opens::Nothing,
+        }
+    }
+
+    /// Whether a style sheet that is no alternative is of the set that holds: it has no title, or that of the first that has one.
+    fn is_preferred<A: Attributes + ?Sized>(&mut self, attributes: &A) -> bool {
+        match attributes.value("title").filter(|title| !title.is_empty()) {
+            Some(title) => **self.preferred.get_or_insert_with(|| title.into()) == *title,
+            None => true,
+        }
+    }
+
     /// An HTML element named `name` (lower case).
     pub(crate) fn element<A: Attributes + ?Sized>(
         &mut self,
@@ -114,7 +135,7 @@ impl Markup {
             }
             b"meta" => return self.meta(mention.attributes, place, context),
             b"script" => return script(mention, place.in_head, context),
-            b"style" => return style(mention.attributes, context),
+            b"style" => return self.style(mention.attributes, context),
             b"link" => return self.link(mention, None, place.in_head, context),
             b"picture" => {
                 self.picture.clear();
@@ -285,14 +306,6 @@ fn check_module<A: Attributes + ?Sized>(attributes: &A, hint: &mut Hint, context
 fn blocks_rendering<A: Attributes + ?Sized>(attributes: &A) -> bool {
     let words = attributes.value("blocking").unwrap_or_default();
     words.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("render"))
-}
-
-fn style<A: Attributes + ?Sized>(attributes: &A, context: &Context) -> Opens {
-    // HTML, "update a style block": only these two types are CSS.
-    match attributes.value("type").map(str::to_ascii_lowercase).as_deref() {
-        None | Some("" | "text/css") => Opens::Style { applies: media_holds(attributes, context) },
-        _ => Opens::Nothing,
-    }
 }
 
 /// Whether `sandbox` leaves a frame this.

@@ -88,6 +88,15 @@ impl Format {
         }
     }
 
+    /// What `file` is, by its first bytes, of those that are recoded.
+    pub fn of(file: &[u8]) -> Option<Format> {
+        match file {
+            [0xff, 0xd8, ..] => Some(Format::Jpeg),
+            [0x89, b'P', b'N', b'G', ..] => Some(Format::Png),
+            _ => None,
+        }
+    }
+
     /// Its media type.
     pub fn media(self) -> &'static str {
         match self {
@@ -143,12 +152,9 @@ pub fn recode(file: &[u8], recipe: Recipe) -> Result<Recoded, Kept> {
     if !(LEAST_IMAGE..=LARGEST_IMAGE).contains(&(file.len() as u64)) {
         return Err(Kept::Length(file.len()));
     }
-    let (from, decoded) = match file {
-        [0xff, 0xd8, ..] => (Format::Jpeg, pixels::jpeg(file)?),
-        [0x89, b'P', b'N', b'G', ..] => (Format::Png, pixels::png(file)?),
-        _ => return Err(Kept::Unreadable),
-    };
-    let Decoded { pixels, profile, origin } = decoded;
+    let from = Format::of(file).ok_or(Kept::Unreadable)?;
+    let Decoded { pixels, profile, origin } =
+        if from == Format::Png { pixels::png(file)? } else { pixels::jpeg(file)? };
     let photographic = file.len() as u64 * 8 > pixels.count() * PHOTOGRAPHIC_BITS;
     let target = recipe.target(origin, photographic)?;
     let pixels = if target.to == Format::Webp { pixels.colored() } else { pixels };
@@ -161,11 +167,10 @@ pub fn recode(file: &[u8], recipe: Recipe) -> Result<Recoded, Kept> {
 
 /// How many pixels the picture in `file` claims to have, by its header alone; `None` for what is not recoded.
 pub fn pixel_count(file: &[u8]) -> Option<u64> {
-    let (width, height) = match file {
-        [0xff, 0xd8, ..] => jpeg_header::read(file).map(|header| (header.width, header.height))?,
+    let (width, height) = match Format::of(file)? {
         // PNG 3 §11.2.1: IHDR is the first chunk.
-        [0x89, b'P', b'N', b'G', ..] => (be32(file, 16)?, be32(file, 20)?),
-        _ => return None,
+        Format::Png => (be32(file, 16)?, be32(file, 20)?),
+        Format::Jpeg | Format::Webp => jpeg_header::read(file).map(|header| (header.width, header.height))?,
     };
     Some(u64::from(width) * u64::from(height)).filter(|count| (1..=MAX_PIXELS).contains(count))
 }

@@ -22,6 +22,7 @@ pub struct ImageOffer<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Recipe {
     policy: Policy,
+    from: Format,
     webp: bool,
     quick: bool,
 }
@@ -32,23 +33,24 @@ pub fn image_plan(offer: &ImageOffer<'_>, policy: Policy, load: Load) -> Option<
     if policy == Policy::Identity || load == Load::Spent || !(LEAST_IMAGE..=LARGEST_IMAGE).contains(&length) {
         return None;
     }
-    let worth_it = match offer.media {
-        "image/jpeg" | "image/jpg" | "image/pjpeg" => true,
+    let from = match offer.media {
+        "image/jpeg" | "image/jpg" | "image/pjpeg" => Format::Jpeg,
         // Without loss it is dear, and nothing but WebP is smaller.
-        "image/png" => policy != Policy::Httpep && offer.webp && load == Load::Light,
-        _ => false,
+        "image/png" if policy != Policy::Httpep && offer.webp && load == Load::Light => Format::Png,
+        _ => return None,
     };
-    worth_it.then_some(Recipe {
-        policy,
-        webp: offer.webp && policy != Policy::Httpep,
-        quick: load == Load::Heavy,
-    })
+    Some(Recipe { policy, from, webp: offer.webp && policy != Policy::Httpep, quick: load == Load::Heavy })
 }
 
 impl Recipe {
     /// The policy that it serves.
     pub fn policy(self) -> Policy {
         self.policy
+    }
+
+    /// What the image is said to be.
+    pub fn from(self) -> Format {
+        self.from
     }
 
     /// The same when there is less or more time for it.

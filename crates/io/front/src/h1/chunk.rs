@@ -108,7 +108,8 @@ pub(crate) fn vet_trailers(mut trailers: HeaderMap) -> Result<HeaderMap, Refusal
 
 /// RFC 9110 §6.5.1: no trailer for framing, routing, request modifiers, authentication or content format.
 fn may_trail(name: &HeaderName) -> bool {
-    const HEAD_ONLY: [HeaderName; 22] = [
+    const HEAD_ONLY: [HeaderName; 33] = [
+        header::AGE,
         header::AUTHORIZATION,
         header::CACHE_CONTROL,
         header::CONNECTION,
@@ -117,22 +118,32 @@ fn may_trail(name: &HeaderName) -> bool {
         header::CONTENT_RANGE,
         header::CONTENT_TYPE,
         header::COOKIE,
+        header::DATE,
         header::EXPECT,
+        header::EXPIRES,
+        header::FORWARDED,
         header::HOST,
+        header::IF_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_NONE_MATCH,
+        header::IF_RANGE,
+        header::IF_UNMODIFIED_SINCE,
         header::LOCATION,
         header::MAX_FORWARDS,
         header::PROXY_AUTHENTICATE,
         header::PROXY_AUTHORIZATION,
         header::RANGE,
+        header::RETRY_AFTER,
         header::SET_COOKIE,
         header::TE,
         header::TRAILER,
         header::TRANSFER_ENCODING,
         header::UPGRADE,
         header::VARY,
+        header::VIA,
         header::WWW_AUTHENTICATE,
     ];
-    !HEAD_ONLY.contains(name)
+    !(HEAD_ONLY.contains(name) || name.as_str().starts_with("x-forwarded-"))
 }
 
 /// The line before a chunk of `size` bytes.

@@ -25,11 +25,11 @@ use bytes::Bytes;
 use farhop_tuning::Room;
 use http::{Method, Request, Response};
 use std::future::{Future, poll_fn};
-use std::{io, mem};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll};
+use std::{io, mem};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep_until, timeout};
 
