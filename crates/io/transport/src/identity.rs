@@ -68,7 +68,7 @@ pub enum KeyError {
     #[error("this is a public key, the secret key file made by 'farhop keygen' is needed here")]
     PublicInSecretPlace,
     /// The digits are too few, too many or no digits.
-    #[error("key is damaged: 64 hexadecimal digits expected after '{tag}', found {found} characters")]
+    #[error("key is damaged: 64 hexadecimal digits expected after '{tag}', characters found: {found}")]
     Digits {
         /// The tag before the digits.
         tag: &'static str,
