@@ -71,6 +71,13 @@ impl Series {
         stretches
     }
 
+    fn connections_in_words(&self) -> String {
+        match self.connections.len() {
+            1 => "1 connection".into(),
+            count => format!("{count} connections"),
+        }
+    }
+
     fn spans(&self) -> usize {
         self.down.len().max(self.up.len()).max(1)
     }
@@ -82,11 +89,11 @@ pub(super) fn draw(out: &mut String, dynamics: &Dynamics) {
     let Dynamics { load, title, series, .. } = dynamics;
     let _ = writeln!(
         out,
-        "<p>{}</p>\n<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">\n{body}</svg>\n<p class=\"legend\">kbit/s in each {:.0} ms: <span style=\"color:{DOWN}\">to the client</span> <span style=\"color:{UP}\">from the client</span>; below, {} connections on the link</p>",
+        "<p>{}</p>\n<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">\n{body}</svg>\n<p class=\"legend\">kbit/s in each {:.0} ms: <span style=\"color:{DOWN}\">to the client</span> <span style=\"color:{UP}\">from the client</span>; below, {} on the link</p>",
         escape(&load.join(", ")),
         escape(title),
         series.step_s * 1e3,
-        series.connections.len()
+        series.connections_in_words()
     );
 }
 
@@ -96,10 +103,10 @@ pub(super) fn dynamics_picture(dynamics: &Dynamics) -> String {
     let Dynamics { load, title, series, .. } = dynamics;
     let _ = writeln!(
         body,
-        "<text x=\"{LEFT}\" y=\"{:.1}\">kbit/s in each {:.0} ms: <tspan style=\"fill:{DOWN}\">to the client</tspan>, <tspan style=\"fill:{UP}\">from the client</tspan>; below, {} connections on the link</text>",
+        "<text x=\"{LEFT}\" y=\"{:.1}\">kbit/s in each {:.0} ms: <tspan style=\"fill:{DOWN}\">to the client</tspan>, <tspan style=\"fill:{UP}\">from the client</tspan>; below, {} on the link</text>",
         height + 14.0,
         series.step_s * 1e3,
-        series.connections.len()
+        series.connections_in_words()
     );
     picture(&format!("{title}: {}", load.join(", ")), WIDTH, (height + 24.0).round(), &body)
 }
