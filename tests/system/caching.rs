@@ -39,6 +39,10 @@ async fn one_request_asks_for_the_client_and_for_what_is_held() {
     .await;
     let url = origin.url("/page");
     assert_eq!(get(local.proxy, &url).await.text(), "what is held");
+    // Its last byte is here before it can be found.
+    let held =
+        async || get_with(&local, &url, header::CACHE_CONTROL, "only-if-cached, max-stale").await.status;
+    until("it is held", async || (held().await == 200).then_some(())).await;
     let ask = || get_with(&local, &url, header::IF_NONE_MATCH, "\"own\"");
     let given = ask().await;
     assert_eq!((given.status, given.text()), (200, "what is held".into()));

@@ -7,7 +7,7 @@ use farhop_testkit::pattern::bytes_at;
 use farhop_testkit::versions::Outcome;
 use farhop_testkit::{File, Site, Versions};
 
-use crate::support::{Local, get, until};
+use crate::support::{Local, ask, get, until};
 
 /// Things of the site: every kind in every size, twice.
 const THINGS: usize = 60;
@@ -26,16 +26,19 @@ async fn what_anyone_may_have_is_asked_of_its_origin_once_for_remotes_that_have_
     let shared = File::pattern(1, 300_000).field("cache-control", "max-age=600");
     let own = File::pattern(2, 5_000).field("cache-control", "private, max-age=600");
     let site = Site::new().file("/shared", shared).file("/own", own).serve().await;
+    let control = folder.path().join("ground.sock");
+    let listens = format!("ground.control='{}'", control.display());
     for round in 0..3 {
         // Each time the remote is another: it holds in memory alone.
-        let mut local = start(folder.path(), &[]).await;
+        let mut local = start(folder.path(), &[&listens]).await;
         for (path, seed, length) in [("/shared", 1, 300_000), ("/own", 2, 5_000)] {
             let got = get(local.proxy, &site.url(path)).await;
             assert!(got.whole && got.bytes == bytes_at(seed, 0, length), "{path} in round {round}");
         }
         let bodies = || walk(&folder.path().join("directory/bodies"));
         // The one of its own user is nowhere.
-        until("it is kept", async || (bodies() == 1).then_some(())).await;
+        let entries = async || ask(&control, "status").await?["store"]["entries"].as_u64();
+        until("it is kept", async || (entries().await == Some(1) && bodies() == 1).then_some(())).await;
         local.program.kill();
     }
     assert_eq!((site.times("/shared"), site.times("/own")), (1, 3));

@@ -70,7 +70,14 @@ impl Scene {
             assert_eq!(child.try_wait().unwrap(), None, "it has ended");
             std::thread::sleep(Duration::from_millis(20));
         }
-        child
+        // It listens before what it keeps is in force.
+        for _ in 0..500 {
+            if self.show().contains("302 kbit/s") {
+                return child;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{}", self.show())
     }
 
     fn show(&self) -> String {

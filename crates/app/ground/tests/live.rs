@@ -166,11 +166,14 @@ fn handshake(origin: &Origin) -> farhop_htotp::RequestHead {
 
 #[tokio::test]
 async fn words_of_a_websocket_cross_one_by_one_until_both_sides_have_ended() {
+    // Frames of a client's (RFC 6455 §5.2): a word of 5 bytes, and a Close.
+    let word = |word: u8| Bytes::from(vec![0x82, 0x85, 0, 0, 0, 0, word, word, word, word, word]);
+    const CLOSE: &[u8] = &[0x88, 0x80, 0, 0, 0, 0];
     let origin = Origin::start(|mut peer: Peer| async move {
         peer.say(AGREED).await;
         loop {
             let word = peer.read().await;
-            if word == b"close" {
+            if word == CLOSE {
                 // Who has ended, as browsers over HTTP/2 have with that word, looks to many an origin as if it were gone.
                 let gone = timeout(Duration::from_millis(200), peer.read()).await;
                 assert!(gone.is_err(), "{gone:?}");
@@ -187,14 +190,29 @@ async fn words_of_a_websocket_cross_one_by_one_until_both_sides_have_ended() {
     assert_eq!((head.status.as_u16(), coding), (101, Coding::Identity));
     assert_eq!(head.fields["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     assert!(origin.requests()[0].contains("\r\nupgrade: websocket\r\n"), "{:?}", origin.requests());
-    for word in 0..100u8 {
-        let word = Bytes::from(vec![word; 5]);
+    for word in (0..100).map(word) {
         sender.write(word.clone()).await.unwrap();
         assert_eq!(next(&mut receiver).await, Arrival::Body(word));
     }
-    sender.write("close".into()).await.unwrap();
+    sender.write(Bytes::from_static(CLOSE)).await.unwrap();
     sender.finish(None);
     assert_eq!(next(&mut receiver).await, Arrival::Body("bye".into()));
+    assert_eq!(next(&mut receiver).await, Arrival::Ended);
+}
+
+#[tokio::test]
+async fn a_websocket_whose_client_ends_without_a_close_is_over() {
+    let origin = Origin::start(|mut peer: Peer| async move {
+        peer.say(AGREED).await;
+        assert_eq!(timeout(Duration::from_secs(5), peer.read()).await.unwrap(), b"", "it is told soon");
+        None
+    })
+    .await;
+    let pair = Pair::new(&[]).await;
+    let (mut sender, mut receiver) = pair.ask(&handshake(&origin), None);
+    let Arrival::Answered { head, .. } = next(&mut receiver).await else { panic!("no answer") };
+    assert_eq!(head.status.as_u16(), 101);
+    sender.finish(None);
     assert_eq!(next(&mut receiver).await, Arrival::Ended);
 }
 
