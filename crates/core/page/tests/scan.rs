@@ -185,16 +185,11 @@ fn an_alternative_style_sheet_is_fetched_last_and_not_applied() {
 
 #[test]
 fn of_style_sheets_with_titles_those_hold_that_are_called_as_the_first() {
-    let hints = scan(
-        "<link rel='alternate stylesheet' title=dark href=a.css><link rel=stylesheet title=x href=b.css>\
-         <link rel=stylesheet title=y href=c.css><link rel=stylesheet title=x href=d.css>\
-         <link rel=stylesheet href=e.css><style title=y>a{background:url(no.png)}</style>\
-         <style title=x>a{background:url(yes.png)}</style><a>x</a>",
-    );
-    let sheets: Vec<_> = hints.iter().filter(|hint| hint.destination == Destination::Style).collect();
-    assert_eq!(sheets.iter().map(|hint| hint.applies).collect::<Vec<_>>(), [false, true, false, true, true]);
-    let images: Vec<_> = urls(&hints).into_iter().filter(|url| url.ends_with(".png")).collect();
-    assert_eq!(images, ["dir/yes.png"]);
+    let sheet = |title| format!("<link rel=stylesheet title={title} href={title}.css>");
+    let style = |title| format!("<style title={title}>a{{background:url({title}.png)}}</style>");
+    let html = [sheet("x"), sheet("y"), style("y"), style("x"), "<a>x</a>".into()].concat();
+    let holding: Vec<Hint> = scan(&html).into_iter().filter(|hint| hint.applies).collect();
+    assert_eq!(urls(&holding), ["dir/x.css", "dir/x.png"]);
 }
 
 #[test]
